@@ -1,0 +1,1 @@
+"""Bayesian deep learning by stochastic dynamics, on JAX."""

@@ -1,0 +1,106 @@
+"""A Bayesian neural network is a random function: the contract of them all."""
+
+import abc
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import Array, Float, PRNGKeyArray, PyTree
+
+WEIGHTS = "weights"
+NOISE = "noise"
+FROZEN = "frozen"
+
+
+class Draw(eqx.Module):
+    """What one call of a random function on a batch gives.
+
+    Attributes:
+        output: the likelihood's parameters for each row: logits, means.
+        kl: KL(q || p) in nats of what all examples share. It counts once per
+            data set, however large the batch.
+        local_kl: KL in nats of each example's own latents, which scales as its
+            likelihood does; zeros for a function without any.
+        state: batch statistics for the next call, or `None`.
+    """
+
+    output: PyTree[Float[Array, "batch ..."]]
+    kl: Float[Array, ""]
+    local_kl: Float[Array, " batch"]
+    state: eqx.nn.State | None = None
+
+
+class AbstractRandomFunction(eqx.Module):
+    """A distribution over functions from inputs to a likelihood's parameters.
+
+    Attributes:
+        num_strata: how many distinct pieces the posterior has (members of an
+            ensemble, components of a mixture, stored samples); 1 otherwise.
+        training_indices: the `index` values over which `fit` averages its loss:
+            `(None,)`, or `tuple(range(num_strata))` for an ensemble.
+    """
+
+    num_strata: eqx.AbstractVar[int]
+    training_indices: eqx.AbstractVar[tuple]
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        x: PyTree[Array],
+        *,
+        key: PRNGKeyArray,
+        index: int | Array | None = None,
+        state: eqx.nn.State | None = None,
+    ) -> Draw:
+        """Apply a draw to a batch.
+
+        With `index=None` (training) rows may meet different functions. With an
+        index (prediction) it is *one* function, the same for every row and every
+        block of rows, decided by `(key, index)`; a family with strata uses stratum
+        `index % num_strata`.
+
+        Args:
+            x: the batch; rows first.
+            key: randomness.
+            index: which draw, or `None` in training.
+            state: batch statistics, for a model that has them.
+        """
+
+    @abc.abstractmethod
+    def labels(self) -> PyTree[str]:
+        """A tree like `self` with `"weights"`, `"noise"` or `"frozen"` for each leaf.
+
+        It is the only rule for what is trained, and by which optimiser.
+        """
+
+
+def draw_key(key: PRNGKeyArray, index: int | Array | None) -> PRNGKeyArray:
+    """The key of draw `index`: a function of `(key, index)` and of nothing else."""
+    return key if index is None else jax.random.fold_in(key, index)
+
+
+def label_tree(
+    module: eqx.Module, label: str, frozen: Sequence[PyTree] = ()
+) -> PyTree[str]:
+    """`label` on every floating-point array of `module`, `"frozen"` elsewhere.
+
+    Args:
+        module: the tree to label.
+        label: what trainable leaves are called.
+        frozen: subtrees of `module` (found by identity of their leaves) that are
+            not trained.
+    """
+    ids = {id(leaf) for tree in frozen for leaf in jax.tree.leaves(tree)}
+    return jax.tree.map(
+        lambda leaf: (
+            label if eqx.is_inexact_array(leaf) and id(leaf) not in ids else FROZEN
+        ),
+        module,
+    )
+
+
+def no_local_kl(x: PyTree[Array]) -> Float[Array, " batch"]:
+    """The `local_kl` of a function without latents of single examples."""
+    return jnp.zeros(jax.tree.leaves(x)[0].shape[0])
