@@ -1,0 +1,78 @@
+"""Fixtures, and an environment stricter than users have."""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import pytest
+
+_CACHE_ROOT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+_COMPILATION_CACHE = os.environ.get(
+    "JAX_COMPILATION_CACHE_DIR", str(_CACHE_ROOT / "ornstein" / "jax")
+)
+
+# Here rather than in a fixture: parametrisations make arrays during collection.
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_compilation_cache_dir", _COMPILATION_CACHE)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+_SEED_VARIABLE = "ORNSTEIN_TEST_SEED"
+
+
+class GetKey:
+    """A fresh typed key a call, from a seed that a failure's report shows.
+
+    As `equinox.internal.GetKey`, which returns untyped keys.
+    """
+
+    def __init__(self, seed: int):
+        self.seed = seed
+        self._key = jax.random.key(seed)
+
+    def __call__(self) -> jax.Array:
+        self._key, key = jax.random.split(self._key)
+        return key
+
+    def __repr__(self) -> str:
+        return f"GetKey({_SEED_VARIABLE}={self.seed})"
+
+
+@pytest.fixture
+def getkey(request: pytest.FixtureRequest) -> GetKey:
+    """Fresh keys each run; `ORNSTEIN_TEST_SEED=...` repeats a run."""
+    fixed = os.environ.get(_SEED_VARIABLE)
+    seed = random.SystemRandom().randrange(2**31 - 1) if fixed is None else int(fixed)
+    line = f"repeat with {_SEED_VARIABLE}={seed}"
+    request.node.add_report_section("setup", "getkey", line)
+    return GetKey(seed)
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """Double precision for one test."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _lax_dtypes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """`@pytest.mark.lax_dtypes`: users' promotion rules, for foreign code."""
+    if request.node.get_closest_marker("lax_dtypes") is None:
+        yield
+        return
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets; without one the test is skipped."""
+    folder = os.environ.get("ORNSTEIN_DATA")
+    if not folder:
+        pytest.skip("set ORNSTEIN_DATA to a folder with the data sets (mnist, uci, …)")
+    if not Path(folder).is_dir():
+        pytest.fail(f"ORNSTEIN_DATA={folder} is not a folder")
+    return Path(folder)
