@@ -1,0 +1,316 @@
+"""Rules of the house that no linter knows; each checker also meets its violation.
+
+A checker reads the source of a package (a folder) and returns one sentence per
+violation, so that the planted ones below can be small folders of their own.
+"""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from source_code import classes, read, unit_of
+
+import ornstein
+
+PACKAGE = Path(ornstein.__path__[0])
+
+# Bottom first; the folder or file `_name` counts as `name`.
+LAYERS = (
+    ("types", "version", "tree"),
+    ("data", "metrics"),
+    ("sde", "nn", "likelihood", "prior"),
+    ("functions", "latent", "potential"),
+    ("train", "predict", "sgmcmc", "mcmc"),
+    ("sample", "evaluate", "plot", "report"),
+    ("cli", "interop", "experiments", "main"),
+)
+HEIGHT = {unit: height for height, layer in enumerate(LAYERS) for unit in layer}
+
+# Modules that may be imported inside a function, and why.
+LATE_IMPORTS = {
+    "datasets": "extra `vision`: heavy, and needed only for sets from the hub",
+    "huggingface_hub": "extra `vision`: likewise",
+    "torch": "extra `torch`: seconds to import, and nobody else needs it",
+}
+
+# Modules that belong to some layers only.
+HOME_OF = {
+    "argparse": {"cli"},
+    "matplotlib": {"plot", "report"},
+    "tyro": {"cli"},
+}
+
+MAX_LINES = 400
+
+
+def check_layers(root: Path) -> Iterator[str]:
+    """Down or, without a cycle, sideways; never up."""
+    beside: dict[str, set[str]] = {}
+    for source in read(root).values():
+        if not source.unit:
+            continue
+        if source.unit not in HEIGHT:
+            yield f"{source.module} belongs to no layer: add it to LAYERS"
+            continue
+        for i in source.imports:
+            if i.module.split(".")[0] != root.name:
+                continue
+            target = unit_of(i.module) or (i.name or "").strip("_")
+            if target not in HEIGHT:
+                yield f"{source.where(i.line)} imports from the top or from no layer"
+            elif HEIGHT[target] > HEIGHT[source.unit]:
+                yield f"{source.where(i.line)} imports upwards: {target}"
+            elif target != source.unit:
+                beside.setdefault(source.unit, set()).add(target)
+    for unit in beside:
+        seen, todo = set(), [unit]
+        while todo:
+            new = beside.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        if unit in seen:
+            yield f"{unit} imports itself by way of its neighbours"
+
+
+def check_late_imports(root: Path) -> Iterator[str]:
+    for source in read(root).values():
+        for i in source.imports:
+            if i.late and i.module.split(".")[0] not in LATE_IMPORTS:
+                yield f"{source.where(i.line)} imports {i.module} inside a function"
+
+
+def check_abstract_or_final(root: Path) -> Iterator[str]:
+    for cls in classes(root).values():
+        for base in cls.bases:
+            if not base.may_have_subclasses:
+                yield f"{cls.where} subclasses the concrete {base.node.name}"
+        is_abstract = cls.methods(abstract=True) or any(
+            isinstance(n, ast.AnnAssign) and "Abstract" in ast.unparse(n.annotation)
+            for n in cls.node.body
+            if "AbstractVar" in ast.unparse(n) or "AbstractClassVar" in ast.unparse(n)
+        )
+        if is_abstract and not cls.may_have_subclasses:
+            yield f"{cls.where} is abstract: its name must start with Abstract"
+        for base in cls.ancestors():
+            # Equinox runs every __check_init__ of a family.
+            implemented = base.methods(abstract=False) - {"__check_init__"}
+            if again := implemented & cls.methods(abstract=False):
+                yield f"{cls.where} overrides {sorted(again)} of {base.node.name}"
+    for source in read(root).values():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "super":
+                yield f"{source.where(node.lineno)} calls super()"
+
+
+def check_init_files(root: Path) -> Iterator[str]:
+    """A docstring, `from ._module import Name as Name`, and `__all__`."""
+    for source in read(root).values():
+        if source.path.name != "__init__.py":
+            continue
+        for position, node in enumerate(source.tree.body):
+            is_docstring = position == 0 and ast.get_docstring(source.tree) is not None
+            is_export = isinstance(node, ast.ImportFrom) and all(
+                node.level == 1 and alias.asname == alias.name for alias in node.names
+            )
+            is_all = isinstance(node, ast.Assign) and (
+                [ast.unparse(t) for t in node.targets] == ["__all__"]
+            )
+            if not (is_docstring or is_export or is_all):
+                yield f"{source.where(node.lineno)} is more than a re-export"
+
+
+def check_homes(root: Path) -> Iterator[str]:
+    """Printing, leaving and parsing arguments live in cli, figures in plot."""
+    banned = {"print", "input", "exit", "quit", "breakpoint", "sys.exit", "os._exit"}
+    for source in read(root).values():
+        for i in source.imports:
+            home = HOME_OF.get(i.module.split(".")[0])
+            if home is not None and source.unit not in home:
+                yield f"{source.where(i.line)} imports {i.module} outside {home}"
+        if source.unit in {"cli", "main"}:
+            continue
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call):
+                is_banned = ast.unparse(node.func) in banned
+            elif isinstance(node, ast.Raise):
+                is_banned = "SystemExit" in ast.unparse(node)
+            else:
+                continue
+            if is_banned:
+                yield f"{source.where(node.lineno)} prints, asks or exits outside cli"
+
+
+def check_sizes(root: Path) -> Iterator[str]:
+    for source in read(root).values():
+        num_lines = len(source.path.read_text(encoding="utf-8").splitlines())
+        if num_lines > MAX_LINES:
+            yield f"{source.module} has {num_lines} lines: more than {MAX_LINES}"
+
+
+# In a fresh interpreter: import what the package imports, so that what foreign
+# packages do on import is not held against it, then look at what it does itself.
+IMPORTING = """
+import contextlib, importlib, json, logging, os, sys, warnings
+
+import jax
+
+foreign, package = json.loads(sys.argv[1]), sys.argv[2]
+for name in foreign:
+    with contextlib.suppress(ImportError):
+        importlib.import_module(name)
+
+
+def state():
+    names = sorted(logging.root.manager.loggerDict)
+    loggers = [logging.root, *map(logging.getLogger, names)]
+    return {
+        "jax.config": repr(jax.config.values),
+        "warnings.filters": repr(warnings.filters),
+        "logging": repr([(l.name, l.level, l.handlers) for l in loggers if l.handlers]),
+        "os.environ": repr(os.environ),
+    }
+
+
+before = state()
+importlib.import_module(package)
+after = state()
+changed = [name for name in before if before[name] != after[name]]
+json.dump({"changed": changed, "modules": list(sys.modules)}, sys.stdout)
+"""
+
+
+def import_alone(package: str, foreign: list[str], path: Path) -> dict[str, list[str]]:
+    program = [sys.executable, "-c", IMPORTING, json.dumps(foreign), package]
+    done = subprocess.run(program, cwd=path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def check_import_is_silent(root: Path) -> Iterator[str]:
+    modules = import_alone(root.name, [], root.parent)["modules"]
+    if "matplotlib" in modules:
+        yield "importing the package imports matplotlib: seconds nobody asked for"
+    foreign = [m for m in modules if m.split(".")[0] != root.name]
+    for changed in import_alone(root.name, foreign, root.parent)["changed"]:
+        yield f"importing the package changes {changed}"
+
+
+CHECKERS = (
+    check_layers,
+    check_late_imports,
+    check_abstract_or_final,
+    check_init_files,
+    check_homes,
+    check_sizes,
+    check_import_is_silent,
+)
+
+
+@pytest.mark.parametrize("check", CHECKERS, ids=lambda check: check.__name__)
+def test_package_keeps_to_the_house(check: Callable[[Path], Iterator[str]]):
+    violations = sorted(check(PACKAGE))
+    assert not violations, "\n" + "\n".join(violations)
+
+
+ABSTRACT = "class AbstractA:\n    @abc.abstractmethod\n    def f(self): ...\n"
+PLANTED = {
+    "up": (check_layers, {"sde/_a.py": "from ..train import fit"}, "upwards: train"),
+    "up by name": (check_layers, {"data/_a.py": "from .. import sde"}, "upwards: sde"),
+    "the top": (check_layers, {"cli/_a.py": "from .. import fit"}, "from the top"),
+    "absolute": (check_layers, {"sde/_a.py": "import planted.cli"}, "upwards: cli"),
+    "typing only": (
+        check_layers,
+        {"_types.py": "if TYPE_CHECKING:\n    from .nn import MLP"},
+        "upwards: nn",
+    ),
+    "cycle": (
+        check_layers,
+        {"sde/_a.py": "from ..nn import b", "nn.py": "from .sde import a"},
+        "sde imports itself",
+    ),
+    "no layer": (check_layers, {"utils.py": ""}, "belongs to no layer"),
+    "late": (
+        check_late_imports,
+        {"sde/_a.py": "def f():\n    from ._b import c"},
+        "planted.sde._b inside a function",
+    ),
+    "concrete base": (
+        check_abstract_or_final,
+        {"a.py": "class A: ...", "b.py": "from .a import A\nclass B(A): ..."},
+        "subclasses the concrete A",
+    ),
+    "base by re-export": (
+        check_abstract_or_final,
+        {
+            "a/_a.py": "class A: ...",
+            "a/__init__.py": "from ._a import A as A",
+            "b.py": "from . import a as q\nclass B(q.A[int]): ...",
+        },
+        "subclasses the concrete A",
+    ),
+    "abstract name": (
+        check_abstract_or_final,
+        {"a.py": ABSTRACT.replace("AbstractA", "A")},
+        "must start with Abstract",
+    ),
+    "abstract field": (
+        check_abstract_or_final,
+        {"a.py": "class A:\n    x: eqx.AbstractVar[int]"},
+        "must start with Abstract",
+    ),
+    "override": (
+        check_abstract_or_final,
+        {
+            "a.py": ABSTRACT + "    def g(self): return 1\n"
+            "class B(AbstractA):\n    def f(self): ...\n    def g(self): return 2"
+        },
+        r"overrides \['g'\] of AbstractA",
+    ),
+    "super": (
+        check_abstract_or_final,
+        {"a.py": "class A:\n    def f(self):\n        return super().f()"},
+        "calls super",
+    ),
+    "code": (check_init_files, {"sde/__init__.py": "x = 1"}, "more than a re-export"),
+    "no as": (check_init_files, {"__init__.py": "from .a import b"}, "more than"),
+    "print": (check_homes, {"sde.py": "print(1)"}, "prints, asks or exits"),
+    "exit": (check_homes, {"sde.py": "raise SystemExit(1)"}, "prints, asks or exits"),
+    "figure": (check_homes, {"train.py": "import matplotlib.pyplot"}, "outside"),
+    "size": (check_sizes, {"a.py": "\n" * 401}, "has 401 lines"),
+    "warnings": (
+        check_import_is_silent,
+        {"__init__.py": "import warnings\nwarnings.simplefilter('ignore')"},
+        r"changes warnings\.filters",
+    ),
+    "config": (
+        check_import_is_silent,
+        {"__init__.py": "import jax\njax.config.update('jax_enable_x64', True)"},
+        r"changes jax\.config",
+    ),
+    "logging": (
+        check_import_is_silent,
+        {"__init__.py": "import logging\nlogging.basicConfig()"},
+        "changes logging",
+    ),
+    "matplotlib": (
+        check_import_is_silent,
+        {"__init__.py": "import matplotlib"},
+        "imports matplotlib",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PLANTED)
+def test_checker_finds_a_planted_violation(case: str, tmp_path: Path):
+    check, files, match = PLANTED[case]
+    root = tmp_path / "planted"
+    for name, text in ({"__init__.py": ""} | files).items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    violations = "\n".join(check(root))
+    assert re.search(match, violations), violations
