@@ -42,7 +42,7 @@ types: $(VENV)/.stamp-dev $(VENV)/.stamp-test ## pyright
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 docs: $(VENV)/.stamp-docs ## build the documentation into site/, warnings are errors
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.stamp-bench ## time ours against torchsde, diffrax and plain loops
 	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name; done
