@@ -1,0 +1,16 @@
+"""Likelihoods: what a network's output says about a target."""
+
+from ._base import (
+    AbstractClassLikelihood as AbstractClassLikelihood,
+    AbstractLikelihood as AbstractLikelihood,
+)
+from ._bernoulli import Bernoulli as Bernoulli
+from ._categorical import Categorical as Categorical
+from ._cauchy import Cauchy as Cauchy
+from ._custom import CustomLikelihood as CustomLikelihood
+from ._gaussian import Gaussian as Gaussian
+from ._laplace import Laplace as Laplace
+from ._location_scale import (
+    AbstractLocationScaleLikelihood as AbstractLocationScaleLikelihood,
+)
+from ._student_t import StudentT as StudentT
