@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import pytest
+import strict_promotion
 
 _CACHE_ROOT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 _COMPILATION_CACHE = os.environ.get(
@@ -14,8 +15,7 @@ _COMPILATION_CACHE = os.environ.get(
 )
 
 # Here rather than in a fixture: parametrisations make arrays during collection.
-jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_numpy_rank_promotion", "raise")
+strict_promotion.enforce()
 jax.config.update("jax_compilation_cache_dir", _COMPILATION_CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
@@ -54,16 +54,6 @@ def getkey(request: pytest.FixtureRequest) -> GetKey:
 def x64() -> Iterator[None]:
     """Double precision for one test."""
     with jax.enable_x64(True):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _lax_dtypes(request: pytest.FixtureRequest) -> Iterator[None]:
-    """`@pytest.mark.lax_dtypes`: users' promotion rules, for foreign code."""
-    if request.node.get_closest_marker("lax_dtypes") is None:
-        yield
-        return
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
 
