@@ -14,3 +14,4 @@ from ._location_scale import (
     AbstractLocationScaleLikelihood as AbstractLocationScaleLikelihood,
 )
 from ._student_t import StudentT as StudentT
+from ._targets import Targets as Targets

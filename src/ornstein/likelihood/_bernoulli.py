@@ -19,7 +19,7 @@ class Bernoulli(AbstractClassLikelihood):
     def distribution(self, output: Float[Array, "*lead outputs"]) -> dist.Distribution:
         """A vector of Bernoulli variables with these logits."""
         logits = output.astype(working_dtype(output))
-        return dist.Bernoulli(logits=logits).to_event(1)
+        return dist.BernoulliLogits(logits).to_event(1)
 
     def log_prob(
         self, output: Float[Array, "*lead outputs"], y: Targets

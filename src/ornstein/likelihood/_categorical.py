@@ -18,7 +18,7 @@ class Categorical(AbstractClassLikelihood):
 
     def distribution(self, output: Float[Array, "*lead classes"]) -> dist.Distribution:
         """A categorical distribution with these logits."""
-        return dist.Categorical(logits=output.astype(working_dtype(output)))
+        return dist.CategoricalLogits(output.astype(working_dtype(output)))
 
     def log_prob(
         self, output: Float[Array, "*lead classes"], y: Targets

@@ -20,10 +20,11 @@ class CustomLikelihood(AbstractLikelihood):
 
     Args:
         log_prob_fn: `(output, y)` to the log likelihood of each row, in nats. It
-            must accept axes of `output` before the rows. Arrays inside it are frozen.
+            must accept an axis of draws before the rows of `output`, which may be any
+            tree. Arrays inside it are frozen.
     """
 
-    log_prob_fn: Callable[[Array, Array], Array]
+    log_prob_fn: Callable[[PyTree[Array], Array], Array]
 
     def distribution(self, output: Float[Array, "*lead outputs"]) -> dist.Distribution:
         """Refused: a log likelihood alone cannot be sampled."""
@@ -33,8 +34,8 @@ class CustomLikelihood(AbstractLikelihood):
         )
 
     def log_prob(
-        self, output: Float[Array, "*lead outputs"], y: Targets
-    ) -> Float[Array, "*lead"]:
+        self, output: PyTree[Float[Array, "..."]], y: Targets
+    ) -> Float[Array, "..."]:
         """What the user's function gives."""
         return self.log_prob_fn(output, jnp.asarray(y))
 

@@ -1,0 +1,5 @@
+"""Prediction: draws of a fitted random function, and what they say together."""
+
+from ._predict import Fitted as Fitted, predict as predict
+from ._prediction import Prediction as Prediction
+from ._summary import Summary as Summary

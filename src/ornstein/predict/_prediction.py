@@ -1,0 +1,206 @@
+"""What the draws of a random function say together about new rows."""
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import Array, Float, PRNGKeyArray, PyTree, Shaped
+from ..likelihood import (
+    AbstractClassLikelihood,
+    AbstractLikelihood,
+    AbstractLocationScaleLikelihood,
+    Targets,
+)
+from ._quantile import mixture_quantile
+from ._summary import Summary, summarise
+
+
+class Prediction(eqx.Module):
+    r"""The posterior predictive distribution of some rows, from draws.
+
+    $p(y | x) \approx \tfrac{1}{S} \sum_s p(y | f_s(x))$: probabilities are averaged
+    over draws, logits never.
+
+    Attributes:
+        outputs: each draw's output, draws first; `None` if they were not kept.
+        likelihood: what an output says about a target.
+        summary: means over draws; `None` where they do not exist.
+    """
+
+    outputs: PyTree[Float[Array, "draws rows ..."]] | None
+    likelihood: AbstractLikelihood
+    summary: Summary | None
+
+    def __init__(
+        self,
+        outputs: PyTree[Float[Array, "draws rows ..."]] | None,
+        likelihood: AbstractLikelihood,
+        *,
+        summary: Summary | None = None,
+    ):
+        """Args: see `Prediction`; without a summary it is computed from the draws."""
+        if outputs is not None and summary is None:
+            summary = summarise(likelihood, outputs)
+        self.outputs = outputs
+        self.likelihood = likelihood
+        self.summary = summary
+
+    @property
+    def mean(self) -> Float[Array, "rows outputs"]:
+        """Averaged class probabilities, or the predictive mean in target units.
+
+        Raises:
+            ValueError: the likelihood has no mean (Cauchy).
+        """
+        if self.summary is None:
+            raise ValueError(
+                f"`{self._name}` has no mean: read `prediction.median`, "
+                "`prediction.interval(0.9)` or the draws in `prediction.outputs`."
+            )
+        return self.summary.mean
+
+    @property
+    def probs(self) -> Float[Array, "rows outputs"]:
+        """Class probabilities averaged over draws (`Bernoulli`: of 1)."""
+        self._require_classes("probs")
+        return self.mean
+
+    @property
+    def aleatoric(self) -> Float[Array, "..."]:
+        """Uncertainty that would remain with the network known.
+
+        Mean entropy of each row (nats), or mean variance of each target.
+
+        Raises:
+            ValueError: the likelihood has no variance (Cauchy, Student-t to df 2).
+        """
+        return self._uncertainty()[0]
+
+    @property
+    def epistemic(self) -> Float[Array, "..."]:
+        """Uncertainty about the network.
+
+        Mutual information of target and network for each row (nats), or the variance
+        of the draws' means for each target.
+
+        Raises:
+            ValueError: the likelihood has no variance (Cauchy, Student-t to df 2).
+        """
+        return self._uncertainty()[1]
+
+    @property
+    def entropy(self) -> Float[Array, " rows"]:
+        """Entropy of the averaged class probabilities, nats: aleatoric + epistemic."""
+        return self._require_classes("entropy").entropy(self.mean)
+
+    @property
+    def variance(self) -> Float[Array, "rows outputs"]:
+        """Predictive variance, squared target units: aleatoric + epistemic."""
+        self._require_real("variance")
+        aleatoric, epistemic = self._uncertainty()
+        return aleatoric + epistemic
+
+    @property
+    def median(self) -> Float[Array, "rows outputs"]:
+        """The predictive median: it exists for every regression likelihood."""
+        return self.quantile(0.5)
+
+    def quantile(self, q: float | Sequence[float]) -> Float[Array, "*q rows outputs"]:
+        """Quantiles of each target's predictive distribution, noise included.
+
+        Args:
+            q: one level above 0 and below 1, or several, which come first.
+        """
+        likelihood = self._require_real("quantile")
+        if isinstance(q, Sequence):
+            return jnp.stack([self.quantile(level) for level in q])
+        if not 0 < q < 1:
+            raise ValueError(f"A quantile's level lies above 0 and below 1, got {q}.")
+        outputs = self._require_draws("quantile")
+        return mixture_quantile(likelihood, outputs, jnp.asarray(q, outputs.dtype))
+
+    def interval(
+        self, level: float
+    ) -> tuple[Float[Array, "rows outputs"], Float[Array, "rows outputs"]]:
+        """The central interval with this probability, noise included.
+
+        Args:
+            level: 0.9 gives the 5 % and 95 % quantiles.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"`level` must lie above 0 and below 1, got {level}.")
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def log_prob(self, y: Targets) -> Float[Array, " rows"]:
+        r"""$\log \tfrac{1}{S} \sum_s p(y | f_s(x))$ of each row, nats.
+
+        Args:
+            y: class numbers (rows,), or targets (rows,) or (rows, outputs).
+        """
+        likelihood = self.likelihood
+        if self.outputs is None and isinstance(likelihood, AbstractClassLikelihood):
+            logits = likelihood.logits(self.mean)
+            # One class, or one column: what is averaged is the whole distribution.
+            if likelihood.distribution(logits).event_shape in ((), (1,)):
+                return likelihood.log_prob(logits, y)
+        return _mixture_log_prob(likelihood, self._require_draws("log_prob"), y)
+
+    def sample(self, *, key: PRNGKeyArray) -> Shaped[Array, "draws rows ..."]:
+        """One set of targets from each draw, noise included.
+
+        Args:
+            key: randomness of the noise.
+        """
+        outputs = self._require_draws("sample")
+        return jnp.asarray(self.likelihood.distribution(outputs).sample(key))
+
+    @property
+    def _name(self) -> str:
+        return type(self.likelihood).__name__
+
+    def _uncertainty(self) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        summary = self.summary
+        if summary is None or summary.aleatoric is None or summary.epistemic is None:
+            raise ValueError(
+                f"`{self._name}` has no variance to split into aleatoric and epistemic "
+                "parts: read `prediction.interval(0.9)`, or fit a Gaussian or Laplace "
+                "likelihood."
+            )
+        return summary.aleatoric, summary.epistemic
+
+    def _require_draws(self, name: str) -> PyTree[Float[Array, "draws rows ..."]]:
+        if self.outputs is None:
+            raise ValueError(
+                f"`{name}` needs the draws of a `{self._name}` prediction, which were "
+                "not kept: call `predict` with `keep_draws=True`."
+            )
+        return self.outputs
+
+    def _require_classes(self, name: str) -> AbstractClassLikelihood:
+        if not isinstance(self.likelihood, AbstractClassLikelihood):
+            raise ValueError(
+                f"`{name}` needs a likelihood of classes, got `{self._name}`: read "
+                "`mean`, `variance` or `interval` instead."
+            )
+        return self.likelihood
+
+    def _require_real(self, name: str) -> AbstractLocationScaleLikelihood:
+        if not isinstance(self.likelihood, AbstractLocationScaleLikelihood):
+            raise ValueError(
+                f"`{name}` needs a likelihood of real targets, got `{self._name}`: "
+                "read `probs` and `entropy` for classes, or `outputs` for a custom one."
+            )
+        return self.likelihood
+
+
+@eqx.filter_jit
+def _mixture_log_prob(
+    likelihood: AbstractLikelihood,
+    outputs: PyTree[Float[Array, "draws rows ..."]],
+    y: Targets,
+) -> Float[Array, " rows"]:
+    log_probs = likelihood.log_prob(outputs, y)
+    return jax.nn.logsumexp(log_probs, axis=0) - math.log(log_probs.shape[0])
