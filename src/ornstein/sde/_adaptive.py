@@ -1,0 +1,123 @@
+"""Adaptive steps: diffrax's own loop, with its virtual Brownian tree."""
+
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+
+from .._types import Array, Float, PRNGKeyArray
+from ._gradient._backprop import Backprop
+from ._gradient._backsolve import Backsolve
+from ._gradient._base import AbstractGradient
+from ._gradient._checkpointed import Checkpointed
+from ._noise import add_noise, is_none
+from ._problem import Problem, State
+from ._solver import stepper_for
+from ._stepsize import Adaptive
+
+
+class _TreeNoise(diffrax.AbstractTerm):
+    """The noise of a `Problem` along a virtual Brownian tree."""
+
+    problem: Problem
+    path: diffrax.VirtualBrownianTree
+
+    def vf(self, t: Any, y: State, args: Any) -> Any:
+        """The diffusion, and what `prod` needs to know of the state's shape."""
+        del args
+        zeros = jax.tree.map(jnp.zeros_like, y)
+        return self.problem.noise(t, y.y), zeros
+
+    def contr(self, t0: Any, t1: Any, **kwargs: Any) -> Any:
+        """The path's increment."""
+        return self.path.evaluate(t0, t1, **kwargs)
+
+    def prod(self, vf: Any, control: Any) -> State:
+        """g dW on the noisy leaves, zeros elsewhere."""
+        g, zeros = vf
+        return State(add_noise(zeros.y, g, control), zeros.ell)
+
+
+def check_adaptive(solver: diffrax.AbstractSolver, has_noise: bool) -> None:
+    """Refuse a solver without an error estimate, or that Itô noise rules out."""
+    if isinstance(solver, diffrax.AbstractSRK):
+        usable = solver.tableau.b_error is not None
+    else:
+        usable = isinstance(solver, diffrax.AbstractAdaptiveSolver)
+        usable = usable and bool(getattr(solver, "has_error_estimate", True))
+    if not usable:
+        name = "EulerMaruyama" if isinstance(solver, diffrax.Euler) else None
+        name = name or type(solver).__name__
+        advice = "`Heun()` or `SRA1()`" if has_noise else "`Tsit5()` or `Heun()`"
+        raise ValueError(
+            f"`Adaptive` needs a solver with an error estimate, which `{name}` does "
+            f"not have; use {advice}, or `stepsize=Fixed(...)`."
+        )
+
+
+def solve_adaptive(
+    problem: Problem,
+    state: State,
+    ts: Float[Array, " times"],
+    solver: diffrax.AbstractSolver,
+    stepsize: Adaptive,
+    gradient: AbstractGradient,
+    key: PRNGKeyArray | None,
+) -> tuple[State, dict]:
+    """Solve by `diffrax.diffeqsolve`: states at `ts`, and statistics."""
+    t0, t1 = ts[0], ts[-1]
+    terms: Any = diffrax.ODETerm(lambda t, s, p: p.state_drift(t, s))
+    if problem.diffusion is not None:
+        noise = problem.noise(t0, state.y)
+        shape = jax.tree.map(
+            lambda g, y: None if g is None else jax.ShapeDtypeStruct(y.shape, y.dtype),
+            noise,
+            state.y,
+            is_leaf=is_none,
+        )
+        assert key is not None
+        path = diffrax.VirtualBrownianTree(
+            t0,
+            t1,
+            tol=stepsize.tree_tol * (t1 - t0),
+            shape=shape,
+            key=key,
+            levy_area=getattr(solver, "minimal_levy_area", diffrax.BrownianIncrement),
+        )
+        terms = diffrax.MultiTerm(terms, _TreeNoise(problem, path))
+    first = stepsize.first_dt
+    sol = diffrax.diffeqsolve(
+        terms,
+        solver,
+        t0,
+        t1,
+        (t1 - t0) / 100 if first is None else jnp.asarray(first, ts.dtype),
+        state,
+        args=problem,
+        saveat=diffrax.SaveAt(ts=ts),
+        stepsize_controller=diffrax.PIDController(
+            rtol=stepsize.rtol, atol=stepsize.atol
+        ),
+        adjoint=_adjoint(gradient),
+        max_steps=stepsize.max_steps,
+    )
+    stepper = stepper_for(solver)
+    steps = sol.stats["num_steps"]
+    evaluations = steps * stepper.evaluations_per_step + stepper.evaluations_to_start
+    stats = {"num_steps": steps, "num_drift_evaluations": evaluations}
+    return sol.ys, stats
+
+
+def _adjoint(gradient: AbstractGradient) -> diffrax.AbstractAdjoint:
+    match gradient:
+        case Backprop():
+            return diffrax.RecursiveCheckpointAdjoint()
+        case Checkpointed(every=every):
+            return diffrax.RecursiveCheckpointAdjoint(checkpoints=every)
+        case Backsolve():
+            return diffrax.BacksolveAdjoint()
+    raise ValueError(
+        f"`{type(gradient).__name__}` does not go with `Adaptive`; use `Backprop()`, "
+        "`Checkpointed()` or `Backsolve()`."
+    )
