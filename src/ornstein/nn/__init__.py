@@ -1,0 +1,46 @@
+"""Layers and networks, plain and time-dependent, and convolutions of our own."""
+
+from ._activations import (
+    ACTIVATIONS as ACTIVATIONS,
+    Swish as Swish,
+    activation_from_name as activation_from_name,
+    rbf as rbf,
+)
+from ._adapters import ChannelsFirst as ChannelsFirst, PerExample as PerExample
+from ._conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose
+from ._layers import (
+    AbstractLayer as AbstractLayer,
+    Conv2d as Conv2d,
+    ConvTranspose2d as ConvTranspose2d,
+    Linear as Linear,
+)
+from ._networks import (
+    MLP as MLP,
+    ConvBlock as ConvBlock,
+    MakeTimeLayer as MakeTimeLayer,
+    TimeLayer as TimeLayer,
+    TimeMLP as TimeMLP,
+)
+from ._parameters import (
+    fan_ins as fan_ins,
+    num_parameters as num_parameters,
+    scale_parameters as scale_parameters,
+)
+from ._shapes import (
+    Augment as Augment,
+    average_pool as average_pool,
+    depth_to_space as depth_to_space,
+    max_pool as max_pool,
+    space_to_depth as space_to_depth,
+)
+from ._time import (
+    TIME_LAYERS as TIME_LAYERS,
+    Blend as Blend,
+    Concat as Concat,
+    ConcatCoord as ConcatCoord,
+    ConcatSquash as ConcatSquash,
+    Gated as Gated,
+    Hyper as Hyper,
+    Ignore as Ignore,
+    Squash as Squash,
+)

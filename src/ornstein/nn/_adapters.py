@@ -1,0 +1,68 @@
+"""Modules that take one example, made to take any leading axes."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import Array, Float, RealScalar
+
+
+class ChannelsFirst(eqx.Module):
+    """Gives Equinox's own image layers the axis order of this package.
+
+    `module` maps one image (channels, height, width) to another, or to anything
+    without pixels, such as logits; the adapter takes (..., height, width, channels).
+
+    Args:
+        module: for example `eqx.nn.Conv2d(1, 8, 3, key=key)`.
+    """
+
+    module: Callable[[Array], Array]
+
+    def __call__(
+        self, x: Float[Array, "*lead height width channels"]
+    ) -> Float[Array, "..."]:
+        """Apply to images of any leading axes."""
+
+        def one(x: Array) -> Array:
+            y = self.module(jnp.moveaxis(x, -1, 0))
+            return jnp.moveaxis(y, 0, -1) if y.ndim == 3 else y
+
+        return _over_lead(one, x, 3)
+
+
+class PerExample(eqx.Module):
+    """`jax.vmap` over the leading axes, for a module of one example.
+
+    Args:
+        module: a map of `x`, or of `(t, x)`.
+        num_axes: how many axes an example has.
+    """
+
+    module: Callable[..., Array]
+    num_axes: int = eqx.field(static=True, default=1)
+
+    def __check_init__(self):
+        if self.num_axes < 0:
+            raise ValueError(f"`num_axes` must not be negative, got {self.num_axes}.")
+
+    def __call__(self, *args: RealScalar | Float[Array, "..."]) -> Float[Array, "..."]:
+        """Call as `(x)` or `(t, x)`; only x has leading axes."""
+        *times, x = args
+        x = jnp.asarray(x)
+        if x.ndim < self.num_axes:
+            raise ValueError(
+                f"An example has {self.num_axes} axes and `x` only {x.ndim}, of shape "
+                f"{x.shape}: set `num_axes`, or give whole examples."
+            )
+        return _over_lead(lambda x: self.module(*times, x), x, self.num_axes)
+
+
+def _over_lead(fn: Callable[[Array], Array], x: Array, num_axes: int) -> Array:
+    lead = x.shape[: x.ndim - num_axes]
+    if not lead:
+        return fn(x)
+    y = jax.vmap(fn)(x.reshape(-1, *x.shape[x.ndim - num_axes :]))
+    return y.reshape(*lead, *y.shape[1:])

@@ -1,0 +1,51 @@
+"""What can be said of any module's parameters."""
+
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+
+from .._types import PyTree
+
+Module = TypeVar("Module")
+
+
+def num_parameters(module: PyTree) -> int:
+    """How many floating-point numbers a module holds."""
+    return sum(
+        leaf.size for leaf in jax.tree.leaves(module) if eqx.is_inexact_array(leaf)
+    )
+
+
+def scale_parameters(module: Module, scale: float) -> Module:
+    """The module with every parameter times `scale`; at 0, a layer is the zero map."""
+    return jax.tree.map(
+        lambda leaf: leaf * scale if eqx.is_inexact_array(leaf) else leaf, module
+    )
+
+
+def fan_ins(module: PyTree) -> PyTree[int | None]:
+    """For every parameter, how many inputs meet in one output; `None` for other leaves.
+
+    A module with a `fan_in` (our layers, `Concat`, `ConcatCoord`) answers for all that
+    it holds, its bias too. Elsewhere a matrix or kernel is taken to be Equinox's, out
+    features first, and anything smaller (a gate, a bias, a β) to have one input.
+    """
+
+    def of_leaf(leaf) -> int | None:
+        if not eqx.is_inexact_array(leaf):
+            return None
+        return leaf.size // leaf.shape[0] if leaf.ndim > 1 else 1
+
+    def of_node(node):
+        if not _knows_fan_in(node):
+            return of_leaf(node)
+        return jax.tree.map(
+            lambda leaf: node.fan_in if eqx.is_inexact_array(leaf) else None, node
+        )
+
+    return jax.tree.map(of_node, module, is_leaf=_knows_fan_in)
+
+
+def _knows_fan_in(node: object) -> bool:
+    return isinstance(node, eqx.Module) and hasattr(node, "fan_in")

@@ -1,0 +1,114 @@
+"""Maps without parameters that change an array's shape."""
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._types import Array, Float
+
+
+class Augment(eqx.Module):
+    """Appends zeros to the last axis (Dupont et al., 2019).
+
+    Args:
+        num_features: how many.
+    """
+
+    num_features: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        if self.num_features < 0:
+            raise ValueError(
+                f"`num_features` must not be negative, got {self.num_features}."
+            )
+
+    def __call__(self, x: Float[Array, "*lead features"]) -> Float[Array, "*lead more"]:
+        """Apply to an array of any leading axes."""
+        return jnp.pad(x, ((0, 0),) * (x.ndim - 1) + ((0, self.num_features),))
+
+
+def space_to_depth(
+    x: Float[Array, "*lead height width channels"], factor: int = 2
+) -> Float[Array, "*lead less_height less_width more_channels"]:
+    """Squares of `factor` by `factor` pixels into channels (Dinh et al., 2016).
+
+    Args:
+        x: images.
+        factor: the side of a square; height and width are divided by it, channels
+            multiplied by its square.
+
+    Raises:
+        ValueError: if the pixels don't divide into squares.
+    """
+    *lead, height, width, channels = x.shape
+    blocks = _blocks(x, factor)
+    axes = (*range(len(lead)), *(len(lead) + i for i in (0, 2, 1, 3, 4)))
+    shape = (*lead, height // factor, width // factor, factor**2 * channels)
+    return blocks.transpose(axes).reshape(shape)
+
+
+def depth_to_space(
+    x: Float[Array, "*lead height width channels"], factor: int = 2
+) -> Float[Array, "*lead more_height more_width less_channels"]:
+    """The inverse of `space_to_depth`.
+
+    Args:
+        x: images.
+        factor: by which height and width grow.
+
+    Raises:
+        ValueError: if the channels don't divide by factor².
+    """
+    *lead, height, width, channels = x.shape
+    if factor < 1 or channels % factor**2 != 0:
+        raise ValueError(
+            f"`depth_to_space` with factor {factor} needs a multiple of {factor**2} "
+            f"channels, got {channels}."
+        )
+    less = channels // factor**2
+    x = x.reshape(*lead, height, width, factor, factor, less)
+    axes = (*range(len(lead)), *(len(lead) + i for i in (0, 2, 1, 3, 4)))
+    return x.transpose(axes).reshape(*lead, factor * height, factor * width, less)
+
+
+def average_pool(
+    x: Float[Array, "*lead height width channels"], window: int = 2
+) -> Float[Array, "*lead less_height less_width channels"]:
+    """Means of squares of `window` by `window` pixels, next to each other.
+
+    By reshape: the gradient of XLA's own windowed reduction is slow on a CPU.
+
+    Args:
+        x: images.
+        window: the side of a square.
+
+    Raises:
+        ValueError: if the pixels don't divide into squares.
+    """
+    return jnp.mean(_blocks(x, window), (-4, -2))
+
+
+def max_pool(
+    x: Float[Array, "*lead height width channels"], window: int = 2
+) -> Float[Array, "*lead less_height less_width channels"]:
+    """Maxima of squares of `window` by `window` pixels, next to each other.
+
+    Args:
+        x: images.
+        window: the side of a square.
+
+    Raises:
+        ValueError: if the pixels don't divide into squares.
+    """
+    return jnp.max(_blocks(x, window), (-4, -2))
+
+
+def _blocks(
+    x: Float[Array, "*lead height width channels"], factor: int
+) -> Float[Array, "*lead less_height factor less_width factor channels"]:
+    *lead, height, width, channels = x.shape
+    if factor < 1 or height % factor != 0 or width % factor != 0:
+        raise ValueError(
+            f"Images of {height} by {width} pixels don't divide into squares of "
+            f"{factor} by {factor}: pad or crop them to a multiple of {factor}."
+        )
+    return x.reshape(*lead, height // factor, factor, width // factor, factor, channels)
