@@ -1,9 +1,16 @@
 """What a data set is: splits of arrays, and what is known about them."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Shaped
+
+from ._error import DataError
+from ._hold_out import hold_out
+
+_BLOCK = 1024  # rows that are in double precision at once
 
 
 class Split(eqx.Module):
@@ -17,8 +24,19 @@ class Split(eqx.Module):
     x: np.ndarray
     y: np.ndarray
 
+    def __check_init__(self):
+        if self.x.shape[0] != self.y.shape[0]:
+            raise DataError(
+                f"x has {self.x.shape[0]} rows and y has {self.y.shape[0]}: give one "
+                "target for each example."
+            )
+
     def __len__(self) -> int:
         return self.x.shape[0]
+
+    def rows(self, indices: np.ndarray) -> "Split":
+        """The examples with these row numbers, in their order."""
+        return Split(self.x[indices], self.y[indices])
 
 
 class Standardisation(eqx.Module):
@@ -27,14 +45,47 @@ class Standardisation(eqx.Module):
     Attributes:
         mean: broadcasts against one example.
         scale: likewise; positive (1 where a feature is constant).
+        axes: the axes of the training array, rows among them, that share one mean
+            and scale: (0,) for columns, (0, 1, 2) for the channels of images. `None`
+            where mean and scale were given rather than fitted.
     """
 
     mean: np.ndarray
     scale: np.ndarray
+    axes: tuple[int, ...] | None = None
+
+    @classmethod
+    def fit(
+        cls, raw: Shaped[np.ndarray, "rows ..."], axes: tuple[int, ...] = (0,)
+    ) -> "Standardisation":
+        """Mean 0 and standard deviation 1 over `axes` of the training rows `raw`."""
+        blocks = [raw[i : i + _BLOCK] for i in range(0, len(raw), _BLOCK)]
+        count = np.prod([raw.shape[axis] for axis in axes])
+
+        def total(of):
+            sums = [np.sum(of(b), axes, np.float64, keepdims=True) for b in blocks]
+            return np.sum(sums, axis=0)
+
+        # Twice over the data: squares about the mean do not cancel as raw ones do.
+        mean = total(lambda block: block) / count
+        variance = total(lambda block: np.square(block - mean)) / count
+        constant = raw.max(axes, keepdims=True) == raw.min(axes, keepdims=True)
+        scale = np.where(constant, 1.0, np.sqrt(variance))
+        return cls(mean[0], scale[0], axes)
+
+    def then(self, second: "Standardisation") -> "Standardisation":
+        """`self` and `second` after it, as one."""
+        mean = self.mean + self.scale * second.mean
+        return Standardisation(mean, self.scale * second.scale, self.axes)
 
     def apply(self, raw: np.ndarray) -> np.ndarray:
         """Raw units to standard units, float32."""
-        return ((raw - self.mean) / self.scale).astype(np.float32)
+        # Double precision where there is some to lose: a column of large numbers with
+        # a small spread. Pixels have none, and are many.
+        dtype = np.float32 if raw.dtype in (np.uint8, np.float32) else np.float64
+        centred = np.subtract(raw, self.mean, dtype=dtype)
+        np.divide(centred, self.scale, out=centred, casting="same_kind")
+        return centred.astype(np.float32, copy=False)
 
     def undo(self, standard: np.ndarray) -> np.ndarray:
         """Standard units to raw units."""
@@ -54,6 +105,9 @@ class Data(eqx.Module):
         class_names: their names in the order of their numbers; empty for regression.
         x_scaling: what was done to the inputs.
         y_scaling: what was done to the targets, or `None`.
+        feature_names: the columns of `x`, where the source names them.
+        target_names: the columns of `y`, likewise.
+        notes: sentences to print beside any figure that comes from these data.
     """
 
     name: str
@@ -65,6 +119,9 @@ class Data(eqx.Module):
     class_names: Sequence[str] = ()
     x_scaling: Standardisation | None = None
     y_scaling: Standardisation | None = None
+    feature_names: Sequence[str] = ()
+    target_names: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def example_shape(self) -> tuple[int, ...]:
@@ -73,7 +130,54 @@ class Data(eqx.Module):
 
     @property
     def num_outputs(self) -> int:
-        """How many numbers a likelihood's location needs: classes, or target columns."""
+        """The size of a likelihood's location: classes, or columns of the target."""
         if self.num_classes is not None:
             return self.num_classes
         return 1 if self.train.y.ndim == 1 else self.train.y.shape[-1]
+
+    def with_validation(self, fraction: float = 0.1, *, seed: int = 0) -> "Data":
+        """Hold a part of the training rows out, and standardise by the others alone.
+
+        Args:
+            fraction: of the training rows, between 0 and 1; the same of each class.
+            seed: decides which rows.
+
+        Returns:
+            Data whose `train` has lost the rows of `validation`. A fitted scaling is
+            fitted again, and the test rows follow it.
+
+        Raises:
+            DataError: for a fraction that cannot be, or a class too small to split.
+        """
+        if self.validation is not None:
+            raise DataError(
+                f"{self.name} has {len(self.validation)} validation rows already: "
+                "hold rows out of the data as they were loaded."
+            )
+        labels = None if self.num_classes is None else self.train.y
+        kept, held = hold_out(
+            len(self.train),
+            fraction,
+            seed=seed,
+            labels=labels,
+            class_names=self.class_names,
+        )
+        parts = [self.train.rows(kept), self.train.rows(held), self.test]
+        x_scaling, y_scaling = self.x_scaling, self.y_scaling
+        if x_scaling is not None and x_scaling.axes is not None:
+            second = Standardisation.fit(parts[0].x, x_scaling.axes)
+            x_scaling = x_scaling.then(second)
+            parts = [Split(second.apply(part.x), part.y) for part in parts]
+        if y_scaling is not None and y_scaling.axes is not None:
+            second = Standardisation.fit(parts[0].y, y_scaling.axes)
+            y_scaling = y_scaling.then(second)
+            parts = [Split(part.x, second.apply(part.y)) for part in parts]
+        train, validation, test = parts
+        return dataclasses.replace(
+            self,
+            train=train,
+            validation=validation,
+            test=test,
+            x_scaling=x_scaling,
+            y_scaling=y_scaling,
+        )

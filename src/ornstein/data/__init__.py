@@ -1,0 +1,25 @@
+"""Data sets by name, the user's own, and what is done to inputs."""
+
+from ._assemble import assemble as assemble, split_and_assemble as split_and_assemble
+from ._augment import (
+    AbstractAugmentation as AbstractAugmentation,
+    Compose as Compose,
+    RandomCrop as RandomCrop,
+    RandomFlip as RandomFlip,
+    RandomShift as RandomShift,
+    default_augmentation as default_augmentation,
+)
+from ._base import (
+    Data as Data,
+    Split as Split,
+    Standardisation as Standardisation,
+)
+from ._corrupt import (
+    gaussian_noise_like as gaussian_noise_like,
+    mix_with_noise as mix_with_noise,
+    rotate_images as rotate_images,
+    salt_and_pepper as salt_and_pepper,
+)
+from ._error import DataError as DataError, DataNotFoundError as DataNotFoundError
+from ._inputs import read_inputs as read_inputs
+from ._load import list_data as list_data, load as load

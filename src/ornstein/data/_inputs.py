@@ -1,0 +1,67 @@
+"""New inputs for a fitted model, in the units of its training data."""
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from ._archive import read_array
+from ._assemble import check_inputs
+from ._base import Data
+from ._error import DataError, DataNotFoundError
+from ._image_folder import SUFFIXES, images_below, read_images
+from ._table import numeric_columns, read_table
+
+
+def read_inputs(path: str | Path, data: Data) -> Float[np.ndarray, "rows ..."]:
+    """Read inputs alone, and standardise them as `data` was.
+
+    Args:
+        path: a `.csv` or `.parquet` file with the columns that `data` has (in any
+            order, targets may be there or not); an `.npz` file with x; an image, or a
+            folder of images (taken in the order of their paths).
+        data: what the model was trained on.
+
+    Returns:
+        Inputs like `data.train.x`.
+
+    Raises:
+        DataNotFoundError: if there is no such file.
+        DataError: if it cannot be used.
+    """
+    path = Path(path).expanduser()
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".parquet"):
+        table = read_table(path)
+        raw = numeric_columns(table, data.feature_names or table.column_names, path)
+    elif suffix == ".npz":
+        raw = read_array(path, "x")
+    elif suffix in SUFFIXES and path.is_file():
+        raw = read_images([path], _channels(path, data))
+    elif path.is_dir():
+        raw = read_images(images_below(path), _channels(path, data))
+    elif not path.exists():
+        raise DataNotFoundError(f"There is no {path}: check the path.")
+    else:
+        raise DataError(
+            f"{path} is of no kind that can be read: give .csv, .parquet, .npz, or "
+            "images."
+        )
+    check_inputs(raw, str(path), data.feature_names)
+    if raw.shape[1:] != data.example_shape:
+        raise DataError(
+            f"{path} has examples of shape {raw.shape[1:]} and the model learned from "
+            f"shape {data.example_shape}: give inputs like those of {data.name}."
+        )
+    return (
+        raw.astype(np.float32) if data.x_scaling is None else data.x_scaling.apply(raw)
+    )
+
+
+def _channels(path: Path, data: Data) -> int:
+    if len(data.example_shape) != 3:
+        raise DataError(
+            f"{path} is images and the model learned from rows of "
+            f"{data.example_shape[-1]} numbers: give a .csv, .parquet or .npz file."
+        )
+    return data.example_shape[-1]

@@ -1,0 +1,116 @@
+"""Every data set by its name."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ._archive import archive
+from ._base import Data
+from ._digits import digits
+from ._error import DataError, DataNotFoundError, nearest
+from ._hub import HUB_SETS, hub_set
+from ._image_folder import image_folder
+from ._table import table
+from ._toy import TOYS, toy
+from ._uci import uci
+
+_TABLES = (".csv", ".parquet")
+
+
+def load(
+    name: str,
+    *,
+    data_dir: str | Path | None = None,
+    split: int = 0,
+    validation_fraction: float = 0.0,
+    seed: int = 0,
+    target: str | Sequence[str] | None = None,
+    task: str | None = None,
+    test_fraction: float = 0.2,
+) -> Data:
+    """Load a data set: split, checked, and standardised by its training rows.
+
+    Args:
+        name: one of `list_data()`, `uci/NAME`, or the user's own: a `.csv` or
+            `.parquet` file (with `target`), an `.npz` file with x and y, or a folder
+            of images with a sub-folder for each class.
+        data_dir: the folder of downloaded sets; `ORNSTEIN_DATA` where it is `None`.
+        split: which of the numbered splits of `uci/NAME`.
+        validation_fraction: of the training rows, to hold out for choosing.
+        seed: decides the validation rows, and the test rows of the user's own data.
+        target: for tables, the column to predict, or several for a regression.
+        task: for the user's tables and arrays, `"classification"` or `"regression"`;
+            `None` decides by the target, and says in `notes` where it had to guess.
+        test_fraction: of the user's own rows, for the test.
+
+    Returns:
+        The data.
+
+    Raises:
+        DataNotFoundError: for data that are not there (a `FileNotFoundError`, too).
+        DataError: for data that cannot be used (a `ValueError`).
+    """
+    folder = data_dir or os.environ.get("ORNSTEIN_DATA") or None
+    root = None if folder is None else Path(folder)
+    path = Path(name).expanduser()
+    suffix = path.suffix.lower()
+    is_table = suffix in _TABLES
+    if target is not None and not is_table:
+        raise DataError(
+            f"{name} has its own target: leave `target` out, which names a column of a "
+            ".csv or .parquet file."
+        )
+    if task is not None and not (is_table or suffix == ".npz"):
+        raise DataError(f"{name} has its own task: leave `task` out.")
+    if split != 0 and not name.startswith("uci/"):
+        raise DataError(
+            f"{name} has no numbered splits, got split {split}: only uci/NAME has; "
+            "`seed` draws another split of your own data."
+        )
+    own = {"test_fraction": test_fraction, "seed": seed}
+    if name == "digits":
+        data = digits()
+    elif name in TOYS:
+        data = toy(name)
+    elif name in HUB_SETS:
+        data = hub_set(name, root)
+    elif name.startswith("uci/"):
+        data = uci(name, root, split=split)
+    elif is_table:
+        data = table(path, target=target, task=task, **own)
+    elif suffix == ".npz":
+        data = archive(path, task=task, **own)
+    elif path.is_dir():
+        data = image_folder(path, **own)
+    else:
+        raise _unknown(name, path)
+    if validation_fraction == 0:
+        return data
+    return data.with_validation(validation_fraction, seed=seed)
+
+
+def list_data() -> dict[str, str]:
+    """The names that `load` knows, with a line on each."""
+    return {
+        "digits": "1,797 handwritten digits, 8 x 8 grey, 10 classes (built in)",
+        **{name: toy.description for name, toy in TOYS.items()},
+        **{name: hub.description for name, hub in HUB_SETS.items()},
+        "uci/NAME": "a regression of the UCI repository, 20 splits (from --data-dir)",
+        "FILE.csv, FILE.parquet": "your own table, with --target COLUMN",
+        "FILE.npz": "your own arrays x and y",
+        "FOLDER": "your own images, a sub-folder for each class",
+    }
+
+
+def _unknown(name: str, path: Path) -> DataError:
+    if path.exists():
+        return DataError(
+            f"{name} is of no kind that can be read: give a .csv, .parquet or .npz "
+            "file, or a folder of images with a sub-folder for each class."
+        )
+    names = ["digits", *TOYS, *HUB_SETS]
+    return DataNotFoundError(
+        f"There is no data set {name!r}{nearest(name, names)}: give one of "
+        f"{', '.join(names)}, uci/NAME, or the path of a .csv, .parquet or .npz file "
+        "or of a folder of images."
+    )
