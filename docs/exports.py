@@ -11,9 +11,9 @@ class Exports(griffe.Extension):
     """
 
     def on_package(self, *, pkg: griffe.Module, **kwargs) -> None:
-        """Go through the folders of the package, once all of it is loaded."""
+        """Go through the folders of our package, once all of it is loaded."""
         del kwargs
-        folders = [pkg]
+        folders = [pkg] if pkg.name == "ornstein" else []
         while folders:
             folder = folders.pop()
             folders += [m for m in folder.modules.values() if m.is_init_module]

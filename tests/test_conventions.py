@@ -108,14 +108,15 @@ def check_abstract_or_final(root: Path) -> Iterator[str]:
 
 
 def check_init_files(root: Path) -> Iterator[str]:
-    """A docstring, `from ._module import Name as Name`, and `__all__`."""
+    """A docstring, `from module import Name as Name`, and `__all__`."""
     for source in read(root).values():
         if source.path.name != "__init__.py":
             continue
         for position, node in enumerate(source.tree.body):
             is_docstring = position == 0 and ast.get_docstring(source.tree) is not None
             is_export = isinstance(node, ast.ImportFrom) and all(
-                node.level == 1 and alias.asname == alias.name for alias in node.names
+                node.level in (0, 1) and alias.asname == alias.name
+                for alias in node.names
             )
             is_all = isinstance(node, ast.Assign) and (
                 [ast.unparse(t) for t in node.targets] == ["__all__"]
@@ -277,6 +278,11 @@ PLANTED = {
         "calls super",
     ),
     "code": (check_init_files, {"sde/__init__.py": "x = 1"}, "more than a re-export"),
+    "renamed": (
+        check_init_files,
+        {"sde/__init__.py": "from diffrax import Euler as EulerMaruyama"},
+        "more than a re-export",
+    ),
     "no as": (check_init_files, {"__init__.py": "from .a import b"}, "more than"),
     "print": (check_homes, {"sde.py": "print(1)"}, "prints, asks or exits"),
     "exit": (check_homes, {"sde.py": "raise SystemExit(1)"}, "prints, asks or exits"),
