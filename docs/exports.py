@@ -1,5 +1,7 @@
 """How mkdocstrings reads our packages: `from ._x import X as X` is an export."""
 
+import re
+
 import griffe
 
 
@@ -24,7 +26,37 @@ class Exports(griffe.Extension):
             }
             folder.exports = list(exports)
             for name, target in exports.items():
+                if target.is_class and pkg.name == target.package.name:
+                    _show_fields_as_arguments(target)
                 _warn_of_silence(f"{folder.path}.{name}", target)
+
+
+def _show_fields_as_arguments(module: griffe.Class) -> None:
+    """Give an Equinox module the `__init__` that dataclasses write at run time."""
+    classes = [*reversed(module.mro()), module]
+    is_module = any("Module" in str(base) for c in classes for base in c.bases)
+    is_abstract = module.name.startswith("Abstract")  # nobody constructs it
+    if is_abstract or not is_module or any("__init__" in c.members for c in classes):
+        return
+    fields = {"self": griffe.Parameter("self")}
+    for attribute in (a for c in classes for a in c.attributes.values()):
+        annotation, value = str(attribute.annotation), str(attribute.value)
+        if (
+            "instance-attribute" in attribute.labels
+            and not {"AbstractVar", "ClassVar"} & set(re.split(r"\W", annotation))
+            and "init=False" not in value
+        ):
+            default = attribute.value
+            if "field(" in value:  # equinox.field(converter=..., default=...)
+                default = "..." if "default" in value else None
+            fields[attribute.name] = griffe.Parameter(
+                attribute.name,
+                annotation=attribute.annotation,
+                kind=griffe.ParameterKind.positional_or_keyword,
+                default=default,
+            )
+    parameters = griffe.Parameters(*fields.values())
+    module.set_member("__init__", griffe.Function("__init__", parameters=parameters))
 
 
 def _warn_of_silence(path: str, target: griffe.Object) -> None:
