@@ -89,7 +89,8 @@ def sdeint(
     dtype = jnp.result_type(*jax.tree.leaves(y0))
     state = State(y0, None if path_kl is None else jnp.zeros((), dtype))
     problem = Problem(drift, diffusion, prior_drift, args, path_kl)
-    if isinstance(gradient, Reversible | Backsolve):
+    # A custom gradient must see every parameter; so must an Itô term that stops them.
+    if isinstance(gradient, Reversible | Backsolve) or problem.has_ito_term:
         problem = _convert_closures(problem, jnp.asarray(ts, dtype)[0], y0)
 
     if isinstance(stepsize, Adaptive):
