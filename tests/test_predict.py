@@ -186,6 +186,16 @@ def test_quantile_inverts_the_mixture(likelihood, standard):
         np.testing.assert_allclose(cdf, q, rtol=1e-3, atol=1e-6)
 
 
+def test_cdf_is_the_mixtures():
+    """Catches rows of `y` met with draws, and a vector not taken as one column."""
+    y = np.array(jr.normal(jr.key(4), (4, 3)))
+    expected = scipy.stats.laplace.cdf((y - np.asarray(OUTPUTS)) / 0.3).mean(0)
+    prediction = Prediction(OUTPUTS, Laplace(0.3))
+    np.testing.assert_allclose(prediction.cdf(y), expected, rtol=1e-4, atol=1e-6)
+    single = Prediction(OUTPUTS[..., :1], Laplace(0.3))
+    np.testing.assert_allclose(single.cdf(y[:, 0]), prediction.cdf(y)[:, :1], rtol=1e-5)
+
+
 def test_median_interval_and_several_quantiles():
     prediction = Prediction(OUTPUTS, Cauchy(1.0))
     low, high = prediction.interval(0.5)

@@ -14,4 +14,4 @@ from ._location_scale import (
     AbstractLocationScaleLikelihood as AbstractLocationScaleLikelihood,
 )
 from ._student_t import StudentT as StudentT
-from ._targets import Targets as Targets
+from ._targets import Targets as Targets, fit_columns as fit_columns

@@ -6,6 +6,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from .._types import Array, Float
+from ..metrics import entropy
 from ._base import AbstractClassLikelihood
 from ._targets import Targets, check_rows, fit, working_dtype
 
@@ -41,7 +42,7 @@ class Categorical(AbstractClassLikelihood):
 
     def entropy(self, probs: Float[Array, "*lead classes"]) -> Float[Array, "*lead"]:
         r"""$-\sum_k p_k \log p_k$, nats."""
-        return -jnp.sum(jax.scipy.special.xlogy(probs, probs), axis=-1)
+        return entropy(probs)
 
     def check_targets(self, y: Targets, num_outputs: int):
         """Class numbers from 0 to `num_outputs - 1`, one for each row."""

@@ -13,6 +13,7 @@ from ..likelihood import (
     AbstractLikelihood,
     AbstractLocationScaleLikelihood,
     Targets,
+    fit_columns,
 )
 from ._quantile import mixture_quantile
 from ._summary import Summary, summarise
@@ -47,6 +48,16 @@ class Prediction(eqx.Module):
         self.outputs = outputs
         self.likelihood = likelihood
         self.summary = summary
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows were predicted."""
+        return self._shape[0]
+
+    @property
+    def num_outputs(self) -> int:
+        """The length of the last axis of the network's output."""
+        return self._shape[-1]
 
     @property
     def mean(self) -> Float[Array, "rows outputs"]:
@@ -122,6 +133,15 @@ class Prediction(eqx.Module):
         outputs = self._require_draws("quantile")
         return mixture_quantile(likelihood, outputs, jnp.asarray(q, outputs.dtype))
 
+    def cdf(self, y: Targets) -> Float[Array, "rows outputs"]:
+        """Each target's predictive distribution function at its value.
+
+        Args:
+            y: targets, (rows,) or (rows, outputs).
+        """
+        likelihood = self._require_real("cdf")
+        return _mixture_cdf(likelihood, self._require_draws("cdf"), y)
+
     def interval(
         self, level: float
     ) -> tuple[Float[Array, "rows outputs"], Float[Array, "rows outputs"]]:
@@ -156,6 +176,12 @@ class Prediction(eqx.Module):
         """
         outputs = self._require_draws("sample")
         return jnp.asarray(self.likelihood.distribution(outputs).sample(key))
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        if self.outputs is None:
+            return self.mean.shape
+        return jax.tree.leaves(self.outputs)[0].shape[1:]
 
     @property
     def _name(self) -> str:
@@ -194,6 +220,16 @@ class Prediction(eqx.Module):
                 "read `probs` and `entropy` for classes, or `outputs` for a custom one."
             )
         return self.likelihood
+
+
+@eqx.filter_jit
+def _mixture_cdf(
+    likelihood: AbstractLocationScaleLikelihood,
+    outputs: Float[Array, "draws rows outputs"],
+    y: Targets,
+) -> Float[Array, "rows outputs"]:
+    cdf = likelihood.marginals(outputs).cdf(fit_columns(y, outputs))
+    return jnp.mean(jnp.asarray(cdf), axis=0)
 
 
 @eqx.filter_jit

@@ -1,0 +1,30 @@
+"""How good predictions are, and how honest: functions of arrays."""
+
+from ._accuracy import accuracy as accuracy, top_k_accuracy as top_k_accuracy
+from ._brier import brier as brier
+from ._corruption import (
+    mean_corruption_error as mean_corruption_error,
+    relative_corruption_error as relative_corruption_error,
+)
+from ._coverage import (
+    interval_coverage as interval_coverage,
+    regression_calibration_error as regression_calibration_error,
+)
+from ._crps import gaussian_crps as gaussian_crps, sample_crps as sample_crps
+from ._ece import (
+    Reliability as Reliability,
+    adaptive_ece as adaptive_ece,
+    classwise_ece as classwise_ece,
+    ece as ece,
+    max_calibration_error as max_calibration_error,
+    reliability as reliability,
+)
+from ._entropy import (
+    entropy as entropy,
+    split_entropy as split_entropy,
+    split_variance as split_variance,
+)
+from ._nll import nll as nll
+from ._ood import aupr as aupr, auroc as auroc, fpr95 as fpr95
+from ._rmse import rmse as rmse
+from ._selective import aurc as aurc, risk_coverage as risk_coverage

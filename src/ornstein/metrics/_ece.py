@@ -1,0 +1,165 @@
+r"""Calibration errors of classifiers.
+
+Rows are put into bins $B_b$ by confidence. With mean confidence and share of right
+answers in a bin, $\mathrm{ECE} = \sum_b \tfrac{|B_b|}{N} |\mathrm{acc}(B_b) -
+\mathrm{conf}(B_b)|$ (Guo et al., "On calibration of modern neural networks", ICML 2017,
+eq. (3)), and the maximal error is the largest term without its weight (eq. (5)).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .._types import Array, Bool, Float, Int
+from ._arrays import AnyArray
+
+
+class Reliability(NamedTuple):
+    """A reliability diagram's numbers.
+
+    Attributes:
+        edges: of the bins, from 0 to 1; a bin includes its upper edge.
+        counts: rows in each bin.
+        confidence: mean confidence in each bin; NaN where it is empty.
+        accuracy: share of right answers in each bin; NaN where it is empty.
+    """
+
+    edges: Float[Array, " edges"]
+    counts: Int[Array, " bins"]
+    confidence: Float[Array, " bins"]
+    accuracy: Float[Array, " bins"]
+
+
+def reliability(
+    probs: Float[AnyArray, "rows classes"],
+    y: Int[AnyArray, " rows"],
+    *,
+    num_bins: int = 15,
+) -> Reliability:
+    """Confidence against accuracy in bins of equal width.
+
+    Args:
+        probs: class probabilities; the largest of a row is its confidence.
+        y: class numbers.
+        num_bins: how many bins.
+    """
+    confidence, is_right = _top(probs, y)
+    counts, sum_confidence, sum_right = _bin_sums(
+        confidence, is_right, _equal_width(confidence, num_bins), num_bins
+    )
+    return Reliability(
+        jnp.linspace(0, 1, num_bins + 1),
+        counts.astype(int),
+        sum_confidence / counts,
+        sum_right / counts,
+    )
+
+
+def ece(
+    probs: Float[AnyArray, "rows classes"],
+    y: Int[AnyArray, " rows"],
+    *,
+    num_bins: int = 15,
+) -> Float[Array, ""]:
+    """Expected calibration error over bins of equal width.
+
+    Its expectation is above 0 for a calibrated model too, and grows with `num_bins`
+    and with 1 / sqrt(rows): compare models on the same rows.
+
+    Args:
+        probs: class probabilities; the largest of a row is its confidence.
+        y: class numbers.
+        num_bins: how many bins.
+    """
+    confidence, is_right = _top(probs, y)
+    return _error(confidence, is_right, _equal_width(confidence, num_bins), num_bins)
+
+
+def adaptive_ece(
+    probs: Float[AnyArray, "rows classes"],
+    y: Int[AnyArray, " rows"],
+    *,
+    num_bins: int = 15,
+) -> Float[Array, ""]:
+    """Expected calibration error over bins of equally many rows.
+
+    Nixon et al., "Measuring calibration in deep learning" (2019), for the top class.
+    Confident models put nearly all rows into one bin of `ece`; here each bin counts.
+
+    Args:
+        probs: class probabilities; the largest of a row is its confidence.
+        y: class numbers.
+        num_bins: how many bins.
+    """
+    confidence, is_right = _top(probs, y)
+    num_rows = confidence.shape[0]
+    ranks = jnp.argsort(jnp.argsort(confidence))
+    return _error(confidence, is_right, ranks * num_bins // num_rows, num_bins)
+
+
+def classwise_ece(
+    probs: Float[AnyArray, "rows classes"],
+    y: Int[AnyArray, " rows"],
+    *,
+    num_bins: int = 15,
+) -> Float[Array, ""]:
+    """The mean over classes of the calibration error of that class's probability.
+
+    Kull et al., "Beyond temperature scaling" (NeurIPS 2019), section 2.
+
+    Args:
+        probs: class probabilities.
+        y: class numbers.
+        num_bins: how many bins of equal width.
+    """
+    probs, y = jnp.asarray(probs), jnp.asarray(y)
+    is_class = y[:, None] == jnp.arange(probs.shape[1])[None]
+
+    def one_class(p, is_this):
+        return _error(p, is_this, _equal_width(p, num_bins), num_bins)
+
+    return jnp.mean(jax.vmap(one_class, in_axes=1)(probs, is_class))
+
+
+def max_calibration_error(
+    probs: Float[AnyArray, "rows classes"],
+    y: Int[AnyArray, " rows"],
+    *,
+    num_bins: int = 15,
+) -> Float[Array, ""]:
+    """The largest gap of confidence and accuracy over bins with any rows.
+
+    A bin with one row can decide it: read it beside `reliability(...).counts`.
+
+    Args:
+        probs: class probabilities; the largest of a row is its confidence.
+        y: class numbers.
+        num_bins: how many bins of equal width.
+    """
+    bins = reliability(probs, y, num_bins=num_bins)
+    return jnp.nanmax(jnp.abs(bins.confidence - bins.accuracy))
+
+
+def _top(
+    probs: Float[AnyArray, "rows classes"], y: Int[AnyArray, " rows"]
+) -> tuple[Float[Array, " rows"], Bool[Array, " rows"]]:
+    probs = jnp.asarray(probs)
+    return jnp.max(probs, axis=1), jnp.argmax(probs, axis=1) == jnp.asarray(y)
+
+
+def _equal_width(confidence: Float[Array, " rows"], num_bins: int):
+    return jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
+
+
+def _bin_sums(confidence, is_right, bins, num_bins: int):
+    def total(values):
+        zeros = jnp.zeros(num_bins, confidence.dtype)
+        return zeros.at[bins].add(values.astype(confidence.dtype))
+
+    return total(jnp.ones_like(confidence)), total(confidence), total(is_right)
+
+
+def _error(confidence, is_right, bins, num_bins: int) -> Float[Array, ""]:
+    _, sum_confidence, sum_right = _bin_sums(confidence, is_right, bins, num_bins)
+    return jnp.sum(jnp.abs(sum_confidence - sum_right)) / confidence.shape[0]

@@ -1,0 +1,18 @@
+"""Root mean squared error."""
+
+import jax.numpy as jnp
+
+from .._types import Array, Float
+from ._arrays import AnyArray
+
+
+def rmse(
+    mean: Float[AnyArray, "rows *outputs"], y: Float[AnyArray, "rows *outputs"]
+) -> Float[Array, ""]:
+    """Root of the mean squared error over rows and columns, in units of the targets.
+
+    Args:
+        mean: predictive means, or other single guesses.
+        y: targets, of the same shape.
+    """
+    return jnp.sqrt(jnp.mean((jnp.asarray(mean) - jnp.asarray(y)) ** 2))

@@ -1,0 +1,139 @@
+"""Metrics of classifiers against scikit-learn and numbers worked out by hand."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import scipy.stats
+import sklearn.metrics
+
+from ornstein import metrics
+
+PROBS = np.asarray(jax.nn.softmax(2 * jr.normal(jr.key(0), (300, 4)), axis=-1))
+LABELS = np.asarray(jr.categorical(jr.key(1), jnp.log(PROBS), axis=-1))
+
+# Five rows, two classes; confidences 0.9 0.8 0.95 0.6 0.6; right: yes no yes no yes.
+HAND_PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.05, 0.95], [0.4, 0.6], [0.6, 0.4]])
+HAND_LABELS = np.array([0, 1, 1, 0, 0])
+
+
+def test_against_sklearn():
+    """Catches a sum over rows, a mean over classes, and a log of base 2."""
+    for ours, theirs in [
+        (
+            metrics.accuracy(PROBS, LABELS),
+            sklearn.metrics.accuracy_score(LABELS, PROBS.argmax(1)),
+        ),
+        (
+            metrics.top_k_accuracy(PROBS, LABELS, k=2),
+            sklearn.metrics.top_k_accuracy_score(LABELS, PROBS, k=2),
+        ),
+        (metrics.nll(PROBS, LABELS), sklearn.metrics.log_loss(LABELS, PROBS)),
+        (
+            metrics.brier(PROBS, LABELS),
+            np.mean(np.sum((PROBS - np.eye(4)[LABELS]) ** 2, axis=1)),
+        ),
+        (
+            metrics.brier(HAND_PROBS, HAND_LABELS),
+            2 * sklearn.metrics.brier_score_loss(HAND_LABELS, HAND_PROBS[:, 1]),
+        ),
+    ]:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_ties_go_to_the_lower_class():
+    """Catches a flat prediction that counts as right whatever the label."""
+    flat = np.full((3, 3), 1 / 3)
+    y = np.array([0, 1, 2])
+    for k in (1, 2, 3):
+        np.testing.assert_allclose(metrics.top_k_accuracy(flat, y, k=k), k / 3)
+    with pytest.raises(ValueError, match="from 1 to 3 classes"):
+        metrics.top_k_accuracy(flat, y, k=4)
+
+
+def test_reliability_by_hand():
+    """Catches bins that include their lower edge: 0.6 and 0.8 are edges of fifths."""
+    bins = metrics.reliability(HAND_PROBS, HAND_LABELS, num_bins=5)
+    np.testing.assert_allclose(bins.edges, np.arange(6) / 5, rtol=1e-6)
+    np.testing.assert_array_equal(bins.counts, [0, 0, 2, 1, 2])
+    nan = np.nan
+    np.testing.assert_allclose(bins.confidence, [nan, nan, 0.6, 0.8, 0.925], rtol=1e-6)
+    np.testing.assert_allclose(bins.accuracy, [nan, nan, 0.5, 0.0, 1.0])
+
+
+def test_calibration_errors_by_hand():
+    """Catches an unweighted mean over bins, and empty bins that count."""
+    # Bins of fifths: gaps 0.1 (2 rows), 0.8 (1 row), 0.075 (2 rows).
+    args = (HAND_PROBS, HAND_LABELS)
+    expected = (2 * 0.1 + 0.8 + 2 * 0.075) / 5
+    np.testing.assert_allclose(metrics.ece(*args, num_bins=5), expected, rtol=1e-5)
+    worst = metrics.max_calibration_error(*args, num_bins=5)
+    np.testing.assert_allclose(worst, 0.8, rtol=1e-5)
+    # Two bins by rank: {0.6, 0.6, 0.8} with 1 right, {0.9, 0.95} with 2 right.
+    adaptive = metrics.adaptive_ece(*args, num_bins=2)
+    np.testing.assert_allclose(adaptive, (1.0 + 0.15) / 5, rtol=1e-5)
+    # Class 1 with two bins: 0.1 0.2 0.4 (one is of class 1), 0.95 0.6 (one is).
+    # Class 0: 0.05 0.4 (one is of class 0), 0.9 0.8 0.6 (two are).
+    classwise = metrics.classwise_ece(*args, num_bins=2)
+    np.testing.assert_allclose(
+        classwise, ((0.3 + 0.55) / 5 + (0.55 + 0.3) / 5) / 2, rtol=1e-5
+    )
+
+
+def test_calibrated_and_not():
+    """Catches an error that cannot see confidence: labels are drawn from `PROBS`."""
+    bound = 0.1
+    overconfident = PROBS**3 / np.sum(PROBS**3, axis=1, keepdims=True)
+    for error in (metrics.ece, metrics.adaptive_ece):
+        assert error(PROBS, LABELS) < bound < error(overconfident, LABELS)
+    assert metrics.classwise_ece(PROBS, LABELS) < metrics.classwise_ece(
+        overconfident, LABELS
+    )
+
+
+def test_compiled_metrics_agree():
+    """Catches a metric that a training step cannot contain."""
+    for metric in (
+        metrics.accuracy,
+        metrics.nll,
+        metrics.brier,
+        metrics.ece,
+        metrics.adaptive_ece,
+        metrics.classwise_ece,
+    ):
+        np.testing.assert_allclose(
+            jax.jit(metric)(PROBS, LABELS), metric(PROBS, LABELS), rtol=1e-5
+        )
+
+
+def test_entropy_split():
+    """Catches aleatoric and epistemic exchanged."""
+    draws = np.stack([PROBS, PROBS[:, ::-1]])
+    total, aleatoric, epistemic = metrics.split_entropy(draws)
+    np.testing.assert_allclose(
+        total, scipy.stats.entropy(draws.mean(0), axis=-1), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        aleatoric, scipy.stats.entropy(PROBS, axis=-1), rtol=1e-4, atol=1e-6
+    )
+    np.testing.assert_allclose(epistemic, total - aleatoric, rtol=1e-5, atol=1e-6)
+    # Draws that are sure and disagree: ignorance alone.
+    sure = np.eye(2)[:, None, :]
+    np.testing.assert_allclose(
+        np.ravel(metrics.split_entropy(sure)), [np.log(2), 0, np.log(2)], rtol=1e-6
+    )
+
+
+def test_corruption_errors_by_hand():
+    """Catches a ratio of means where the mean of ratios belongs."""
+    errors = np.array([[0.2, 0.4], [0.1, 0.1]])
+    baseline = np.array([[0.3, 0.3], [0.2, 0.2]])
+    np.testing.assert_allclose(
+        metrics.mean_corruption_error(errors, baseline), (1.0 + 0.5) / 2
+    )
+    np.testing.assert_allclose(metrics.mean_corruption_error(errors, 0.1), (3 + 1) / 2)
+    relative = metrics.relative_corruption_error(
+        errors, baseline, clean_error=0.05, clean_reference=0.1
+    )
+    np.testing.assert_allclose(relative, (0.5 / 0.4 + 0.1 / 0.2) / 2)
