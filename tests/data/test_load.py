@@ -202,9 +202,8 @@ def test_csv_regression(tmp_path, rng):
 def test_csv_classes_by_name_and_parquet_alike(tmp_path, rng):
     """Text is classes; the test has each class's share."""
     names = np.array(["cat", "ant"])[np.arange(50) % 5 // 4]
-    table = pa.table(
-        {"kind": names, "x": rng.normal(size=50), "flag": [True, False] * 25}
-    )
+    x = np.where(names == "cat", 1, -1) * rng.uniform(1, 2, 50)
+    table = pa.table({"kind": names, "x": x, "flag": [True, False] * 25})
     pq.write_table(table, tmp_path / "own.parquet")
     lines = [
         f"{k},{x.as_py()!r},{f}"
@@ -214,6 +213,8 @@ def test_csv_classes_by_name_and_parquet_alike(tmp_path, rng):
     data = od.load(str(tmp_path / "own.parquet"), target="kind")
     assert data.class_names == ("ant", "cat")
     np.testing.assert_array_equal(np.bincount(data.test.y), [2, 8])
+    for split in (data.train, data.test):
+        np.testing.assert_array_equal(split.y, raw_x(data, split)[:, 0] > 0)
     other = od.load(str(tmp_path / "own.csv"), target="kind")
     np.testing.assert_array_equal(data.train.x, other.train.x)
     np.testing.assert_array_equal(data.train.y, other.train.y)
