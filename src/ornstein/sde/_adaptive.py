@@ -34,7 +34,7 @@ class _TreeNoise(diffrax.AbstractTerm):
         return self.path.evaluate(t0, t1, **kwargs)
 
     def prod(self, vf: Any, control: Any) -> State:
-        """g dW on the noisy leaves, zeros elsewhere."""
+        """The noise g dW on the noisy leaves, zeros elsewhere."""
         g, zeros = vf
         return State(add_noise(zeros.y, g, control), zeros.ell)
 

@@ -77,7 +77,7 @@ def add_noise(y: PyTree[Array], g: PyTree, dw: PyTree, scale: float = 1.0) -> Py
 def inner(u: PyTree, dw: PyTree) -> Float[Array, ""]:
     """The inner product of two trees that share their `None`s."""
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), u, dw)
-    return sum(jax.tree.leaves(products), start=jnp.zeros(()))
+    return jnp.asarray(sum(jax.tree.leaves(products)))
 
 
 class Increments(eqx.Module):

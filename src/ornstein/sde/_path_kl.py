@@ -60,7 +60,7 @@ class AbstractPathKL(eqx.Module):
 
 
 def _sum(tree: PyTree[Array]) -> Float[Array, ""]:
-    return sum((jnp.sum(x) for x in jax.tree.leaves(tree)), start=jnp.zeros(()))
+    return jnp.asarray(sum(jnp.sum(x) for x in jax.tree.leaves(tree)))
 
 
 def gaussian_kl(
@@ -112,7 +112,7 @@ class KL(AbstractPathKL):
 
 
 class FullMonteCarlo(AbstractPathKL):
-    r"""$\int \tfrac12 \|u\|^2 dt + \int u \cdot dB$, the log density ratio of the path."""
+    r"""$\int \tfrac12 \|u\|^2 dt + \int u \cdot dB$, the path's log density ratio."""
 
     has_ito_term = True
 

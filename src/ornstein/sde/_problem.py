@@ -75,7 +75,7 @@ class Problem(eqx.Module):
         return Rates(rates, g, self._ito_integrand(t, state.y, u))
 
     def ito_integrand(self, t: Array, state: State) -> PyTree | None:
-        """u of the Itô term at one point, for solvers that keep theirs to themselves."""
+        """The Itô term's u at one point, for solvers that keep theirs to themselves."""
         if not self.has_ito_term:
             return None
         f = self.drift(t, state.y, self.args)
@@ -93,8 +93,8 @@ class Problem(eqx.Module):
         return stopped._control(t, y, f, stopped.noise(t, y))
 
     def _control(self, t: Array, y: PyTree, f: PyTree, g: PyTree) -> PyTree:
-        """u = (f_q - f_p) / g on noisy leaves, `None` elsewhere."""
-        f_p = _prior_on(self.prior_drift(t, y, self.args), y)
+        """The control u = (f_q - f_p) / g on noisy leaves, `None` elsewhere."""
+        f_p = prior_on(self.prior_drift(t, y, self.args), y)
 
         def divide(gi: Any, fi: Any, pi: Any) -> Any:
             return None if gi is None else (fi - pi) / gi
@@ -102,7 +102,7 @@ class Problem(eqx.Module):
         return jax.tree.map(divide, g, f, f_p, is_leaf=is_none)
 
 
-def _prior_on(f_p: PyTree, y: PyTree[Array]) -> PyTree:
+def prior_on(f_p: PyTree, y: PyTree[Array]) -> PyTree:
     """A prior drift in the structure of `y`: a `None` may stand for a subtree."""
 
     def expand(p: Any, subtree: PyTree) -> PyTree:

@@ -57,7 +57,7 @@ class OrnsteinUhlenbeck(AbstractProcess):
         _check_positive("rate", self.rate, strictly=False)
 
     def drift(self, t: RealScalar, y: PyTree[Array], args: Any = None) -> PyTree[Array]:
-        """$\theta (\mu - y)$."""
+        r"""$\theta (\mu - y)$."""
         del t, args
         rate, mean = over_leaves(self.rate, y), over_leaves(self.mean, y)
         return jax.tree.map(lambda r, m, v: r * (m - v), rate, mean, y)

@@ -122,9 +122,7 @@ def _solution(
         "num_steps": num_steps,
         "num_drift_evaluations": num_steps * stepper.evaluations_per_step
         + stepper.evaluations_to_start,
-        "num_drift_evaluations_backward": gradient.backward_evaluations(
-            stepper, num_steps
-        ),
+        "num_drift_evaluations_backward": gradient.backward_evaluations(how),
     }
     last, memory = jax.lax.stop_gradient(out.last)
     if isinstance(memory, tuple) and isinstance(memory[0], State):
@@ -182,11 +180,17 @@ def _check(
     ):
         if not isinstance(value, base):
             raise TypeError(
-                f"`{name}` must be such an object as `orn.sde.{example}`, got {value!r}."
+                f"`{name}` must be an object like `orn.sde.{example}`, got {value!r}."
             )
     stepper = stepper_for(solver)
     if not jax.tree.leaves(y0):
         raise ValueError("`y0` has no arrays; give the state at the first time.")
+    for leaf in jax.tree.leaves(y0):
+        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+            raise TypeError(
+                f"`y0` must hold real floating-point arrays, got {leaf.dtype}; convert "
+                "it with `.astype(float)`."
+            )
     if jnp.ndim(ts) != 1 or jnp.shape(ts)[0] < 2:
         raise ValueError(
             f"`ts` must be at least two times, got shape {jnp.shape(ts)}; the initial "

@@ -140,9 +140,7 @@ class RungeKuttaStepper(AbstractStepper):
             at = _combine(state, row, stages)
             if stages:
                 t = inc.t1 if c == 1 else inc.t0 + c * dt
-                rates = Rates(
-                    problem.state_drift(t, at), problem.noise(t, at.y), None
-                )
+                rates = Rates(problem.state_drift(t, at), problem.noise(t, at.y), None)
             else:
                 rates = problem.rates(inc.t0, at)
                 u = rates.u

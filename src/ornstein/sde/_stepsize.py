@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Array, ArrayLike, Float
 
-# How far dt may be from dividing an interval, relative: float32 times carry 1e-7.
+# How far dt may be from dividing an interval, relative to dt.
 _DIVIDES = 1e-4
 
 
@@ -80,7 +80,8 @@ class Fixed(AbstractGridStepsize):
             )
         known = np.asarray(ts, dtype=np.float64)
         gaps = np.diff(known)
-        counts = [_ratio(float(gap), self.dt) for gap in gaps]
+        rounding = float(np.finfo(np.float32).eps * np.max(np.abs(known)))
+        counts = [_ratio(float(gap), self.dt, rounding) for gap in gaps]
         for gap, count in zip(gaps, counts, strict=True):
             if count is None:
                 raise ValueError(
@@ -121,13 +122,19 @@ class Grid(AbstractGridStepsize):
             raise ValueError(
                 f"`num_substeps` must be at least 1, got {self.num_substeps}."
             )
+        if self.ts is None or isinstance(self.ts, jax.core.Tracer):
+            return
+        known = np.asarray(self.ts, dtype=np.float64)
+        if not np.all(np.diff(known) > 0):
+            raise ValueError(f"`Grid.ts` must increase strictly, got {self.ts}.")
 
     def mesh(self, ts: Float[ArrayLike, " times"]) -> Mesh:
         """The grid, each interval cut."""
-        grid = jnp.asarray(ts if self.ts is None else self.ts)
+        grid = jnp.asarray(ts if self.ts is None else self.ts, float)
         picks = None if self.ts is None else self._find(ts)
-        fractions = jnp.arange(self.num_substeps) / self.num_substeps
-        inner = grid[:-1, None] + jnp.diff(grid)[:, None] * fractions.astype(grid.dtype)
+        fractions = jnp.arange(self.num_substeps, dtype=grid.dtype)[None]
+        gaps = jnp.diff(grid)[:, None]
+        inner = grid[:-1, None] + gaps * (fractions / self.num_substeps)
         times = jnp.concatenate([inner.reshape(-1), grid[-1:]])
         return Mesh(times, 1, self.num_substeps, picks)
 
@@ -138,8 +145,7 @@ class Grid(AbstractGridStepsize):
                 "tracing; leave `ts` out to step along traced output times."
             )
         grid, wanted = np.asarray(self.ts), np.asarray(ts)
-        found = np.searchsorted(grid, wanted)
-        near = np.clip(found, 0, len(grid) - 1)
+        near = np.argmin(np.abs(grid[:, None] - wanted), axis=0)
         absent = wanted[~np.isclose(grid[near], wanted, rtol=1e-6)]
         if absent.size or near[0] != 0 or near[-1] != len(grid) - 1:
             raise ValueError(
@@ -184,9 +190,9 @@ def _check_step(name: str, value: float) -> None:
         raise ValueError(f"`{name}` must be positive and finite, got {value}.")
 
 
-def _ratio(long: float, short: float) -> int | None:
+def _ratio(long: float, short: float, rounding: float = 0.0) -> int | None:
     """How often `short` goes into `long`, or `None` if it does not."""
     count = round(long / short)
-    if count < 1 or abs(count * short - long) > _DIVIDES * short:
+    if count < 1 or abs(count * short - long) > max(_DIVIDES * short, rounding):
         return None
     return count

@@ -3,7 +3,6 @@
 import diffrax
 
 from .._problem import Problem, State
-from .._solver import AbstractStepper
 from .._stepsize import AbstractStepsize
 from ._base import AbstractGradient, Outputs, Solve, integrate
 
@@ -11,9 +10,7 @@ from ._base import AbstractGradient, Outputs, Solve, integrate
 class Backprop(AbstractGradient):
     """Differentiate the computation as it is: exact, memory linear in the steps."""
 
-    def check(
-        self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize
-    ) -> None:
+    def check(self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize) -> None:
         """Goes with everything."""
         del solver, stepsize
 
@@ -21,7 +18,7 @@ class Backprop(AbstractGradient):
         """A plain scan."""
         return integrate(problem, state, how)
 
-    def backward_evaluations(self, stepper: AbstractStepper, num_steps: int) -> int:
+    def backward_evaluations(self, how: Solve) -> int:
         """None: the forward pass stored what is needed."""
-        del stepper, num_steps
+        del how
         return 0

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._convert import ito_to_stratonovich
-from .._problem import Problem, State
+from .._problem import Problem, State, prior_on
 from .._solver import (
     AbstractStepper,
     Increment,
@@ -51,9 +51,7 @@ class Backsolve(AbstractGradient):
     over or have in `args`; not the output times.
     """
 
-    def check(
-        self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize
-    ) -> None:
+    def check(self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize) -> None:
         """Goes with every solver and stepsize."""
         del solver, stepsize
 
@@ -68,11 +66,10 @@ class Backsolve(AbstractGradient):
         )
         return Outputs(states, None, last)
 
-    def backward_evaluations(self, stepper: AbstractStepper, num_steps: int) -> int:
+    def backward_evaluations(self, how: Solve) -> int:
         """Each stage of the backward solver once a step."""
-        if isinstance(stepper, RungeKuttaStepper):
-            return stepper.evaluations_per_step * num_steps
-        return 2 * num_steps
+        stepper = _backward_stepper(how.stepper, how.increments is not None)
+        return stepper.evaluations_per_step * how.mesh.num_steps
 
 
 @eqx.filter_custom_vjp
@@ -98,7 +95,8 @@ def _backward(states, out_bar, perturbed, vjp_arg, times, increments, **static):
     problem, first = vjp_arg
     stepper, mesh = static["stepper"], Mesh(times, *static["mesh_static"])
     how = Solve(stepper, mesh, increments)
-    stepper, problem_of = _backward_problem(stepper, problem)
+    problem_of = _stratonovich if increments is not None and stepper.is_ito else _same
+    stepper = _backward_stepper(stepper, increments is not None)
     states_bar = with_zeros(out_bar[0], states)
     filled = spread_over_units(states, mesh)
     states_bar = spread_over_units(states_bar, mesh)
@@ -130,20 +128,27 @@ def _backward(states, out_bar, perturbed, vjp_arg, times, increments, **static):
     return params_bar, adjoint
 
 
-def _backward_problem(stepper: AbstractStepper, problem: Problem) -> tuple[Any, Any]:
-    """The backward solver, and the map to the problem's Stratonovich form."""
+def _backward_stepper(stepper: AbstractStepper, has_noise: bool) -> RungeKuttaStepper:
+    """The solver of the backward pass, which is for Stratonovich equations."""
+    if isinstance(stepper, RungeKuttaStepper) and not (has_noise and stepper.is_ito):
+        return stepper
     heun = stepper_for(diffrax.Heun())
-    if problem.diffusion is None:
-        usable = isinstance(stepper, RungeKuttaStepper)
-        return (stepper if usable else heun), lambda p: p
-    if isinstance(stepper, RungeKuttaStepper) and not stepper.is_ito:
-        return stepper, lambda p: p
+    assert isinstance(heun, RungeKuttaStepper)
+    return heun
 
-    def convert(p: Problem) -> Problem:
-        strat = ito_to_stratonovich(p.drift, p.diffusion)
-        return Problem(strat, p.diffusion, p.prior_drift, p.args, p.path_kl)
 
-    return heun, (convert if stepper.is_ito else lambda p: p)
+def _same(problem: Problem) -> Problem:
+    return problem
+
+
+def _stratonovich(p: Problem) -> Problem:
+    """An Itô problem in Stratonovich form, with the same u = (f_q - f_p) / g."""
+    drift = ito_to_stratonovich(p.drift, p.diffusion)
+    prior = p.prior_drift
+    if prior is not None:
+        on_state = lambda t, y, args: prior_on(p.prior_drift(t, y, args), y)
+        prior = ito_to_stratonovich(on_state, p.diffusion)
+    return Problem(drift, p.diffusion, prior, p.args, p.path_kl)
 
 
 def _step_back(

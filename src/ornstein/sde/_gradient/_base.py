@@ -43,9 +43,7 @@ class AbstractGradient(eqx.Module):
     """A way to differentiate a solve."""
 
     @abc.abstractmethod
-    def check(
-        self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize
-    ) -> None:
+    def check(self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize) -> None:
         """Refuse a solver or stepsize that this cannot go with."""
 
     @abc.abstractmethod
@@ -53,7 +51,7 @@ class AbstractGradient(eqx.Module):
         """Run the solve."""
 
     @abc.abstractmethod
-    def backward_evaluations(self, stepper: AbstractStepper, num_steps: int) -> int:
+    def backward_evaluations(self, how: Solve) -> int:
         """Drift evaluations that the reverse pass adds to the forward pass's."""
 
 

@@ -10,7 +10,6 @@ import jax
 
 from ..._types import PyTree
 from .._problem import Problem, State
-from .._solver import AbstractStepper
 from .._stepsize import AbstractStepsize
 from ._base import AbstractGradient, Outputs, Solve, integrate
 
@@ -32,9 +31,7 @@ class Checkpointed(AbstractGradient):
         if self.every is not None and self.every < 1:
             raise ValueError(f"`every` must be at least 1, got {self.every}.")
 
-    def check(
-        self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize
-    ) -> None:
+    def check(self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize) -> None:
         """Goes with everything."""
         del solver, stepsize
 
@@ -42,13 +39,11 @@ class Checkpointed(AbstractGradient):
         """Scans of checkpointed scans."""
         return integrate(problem, state, how, self._scan)
 
-    def backward_evaluations(self, stepper: AbstractStepper, num_steps: int) -> int:
+    def backward_evaluations(self, how: Solve) -> int:
         """Each step once more."""
-        return stepper.evaluations_per_step * num_steps
+        return how.stepper.evaluations_per_step * how.mesh.num_steps
 
-    def _scan(
-        self, body: Callable, carry: Any, xs: PyTree
-    ) -> tuple[Any, PyTree]:
+    def _scan(self, body: Callable, carry: Any, xs: PyTree) -> tuple[Any, PyTree]:
         length = jax.tree.leaves(xs)[0].shape[0]
         every = min(self.every or math.isqrt(max(length - 1, 0)) + 1, length)
 

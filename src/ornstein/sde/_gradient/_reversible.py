@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from ..._types import Array, Float
 from .._noise import inner
 from .._problem import Problem, Rates, State
-from .._solver import AbstractStepper, Increment, ReversibleHeunStepper, advance
+from .._solver import Increment, ReversibleHeunStepper, advance
 from .._stepsize import AbstractGridStepsize, AbstractStepsize, Mesh
 from ._base import (
     AbstractGradient,
@@ -51,9 +51,7 @@ class Reversible(AbstractGradient):
     the output times.
     """
 
-    def check(
-        self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize
-    ) -> None:
+    def check(self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize) -> None:
         """Refuse anything but `ReversibleHeun` on a fixed grid."""
         if not isinstance(solver, diffrax.ReversibleHeun):
             raise ValueError(
@@ -75,9 +73,9 @@ class Reversible(AbstractGradient):
         )
         return Outputs(states, ito, last)
 
-    def backward_evaluations(self, stepper: AbstractStepper, num_steps: int) -> int:
+    def backward_evaluations(self, how: Solve) -> int:
         """One at each grid time."""
-        return num_steps + stepper.evaluations_to_start
+        return how.mesh.num_steps + 1
 
 
 class _Node(NamedTuple):
@@ -111,7 +109,9 @@ def _forward(perturbed, vjp_arg, times, increments, *, mesh_static):
 
 
 @_solve.def_bwd
-def _backward(residuals, out_bar, perturbed, vjp_arg, times, increments, *, mesh_static):
+def _backward(
+    residuals, out_bar, perturbed, vjp_arg, times, increments, *, mesh_static
+):
     del perturbed
     problem, _ = vjp_arg
     how = _how(times, increments, mesh_static)
