@@ -24,12 +24,15 @@ class Draw(eqx.Module):
         local_kl: KL in nats of each example's own latents, which scales as its
             likelihood does; zeros for a function without any.
         state: batch statistics for the next call, or `None`.
+        terms: what `kl` is made of, for logs: values in nats by name, whatever
+            estimator `kl` itself comes from.
     """
 
     output: PyTree[Float[Array, "batch ..."]]
     kl: Float[Array, ""]
     local_kl: Float[Array, " batch"]
     state: eqx.nn.State | None = None
+    terms: dict[str, Float[Array, ""]] = eqx.field(default_factory=dict)
 
 
 class AbstractRandomFunction(eqx.Module):

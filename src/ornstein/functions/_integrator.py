@@ -1,0 +1,72 @@
+"""How the differential equations inside a random function are solved."""
+
+import dataclasses
+from typing import TypeVar
+
+import diffrax
+import equinox as eqx
+import jax
+
+from ..sde import (
+    AbstractGradient,
+    AbstractStepsize,
+    Backprop,
+    EulerMaruyama,
+    Fixed,
+)
+
+_Model = TypeVar("_Model")
+
+
+class Integrator(eqx.Module):
+    """Solver, steps and gradient, in one place of a model.
+
+    Attributes:
+        solver: one of `ornstein.sde`'s.
+        stepsize: `Fixed`, `Grid` or `Adaptive`; depth runs from 0 to 1.
+        gradient: how the solve is differentiated.
+    """
+
+    solver: diffrax.AbstractSolver = EulerMaruyama()
+    stepsize: AbstractStepsize = Fixed(dt=0.05)
+    gradient: AbstractGradient = Backprop()
+
+    def __check_init__(self):
+        self.gradient.check(self.solver, self.stepsize)
+
+
+def with_solver(
+    model: _Model,
+    *,
+    solver: diffrax.AbstractSolver | None = None,
+    stepsize: AbstractStepsize | None = None,
+    gradient: AbstractGradient | None = None,
+) -> _Model:
+    """The model with other numerics and the same parameters: speed against precision.
+
+    Args:
+        model: a random function that solves differential equations.
+        solver: the new solver; `None` keeps the old one, and so below.
+        stepsize: the new steps.
+        gradient: the new gradient.
+
+    Raises:
+        TypeError: a model without a differential equation.
+        ValueError: choices that do not go together.
+    """
+    changes = {"solver": solver, "stepsize": stepsize, "gradient": gradient}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    is_integrator = lambda node: isinstance(node, Integrator)
+    nodes = jax.tree.leaves(model, is_leaf=is_integrator)
+    if not any(is_integrator(node) for node in nodes):
+        raise TypeError(
+            f"`with_solver` needs a model that solves a differential equation, such "
+            f"as `SDEBNN`, got {type(model).__name__}."
+        )
+    return jax.tree.map(
+        lambda node: (
+            dataclasses.replace(node, **changes) if is_integrator(node) else node
+        ),
+        model,
+        is_leaf=is_integrator,
+    )

@@ -1,0 +1,401 @@
+"""The infinitely deep Bayesian neural network of Xu et al. (2022)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from .._types import Array, Float, PRNGKeyArray, PyTree
+from ..nn import (
+    MLP,
+    Augment,
+    Concat,
+    ConvBlock,
+    MakeTimeLayer,
+    TimeMLP,
+    scale_parameters,
+    space_to_depth,
+)
+from ..sde import KL, AbstractPathKL, Fixed, Midpoint
+from ._base import (
+    WEIGHTS,
+    AbstractRandomFunction,
+    Draw,
+    draw_key,
+    label_tree,
+    no_local_kl,
+)
+from ._integrator import Integrator
+from ._sde_block import SDEBlock, WeightPrior, summarise
+
+
+class SpaceToDepth(eqx.Module):
+    """Invertible downsampling between scales (Dinh et al., 2016)."""
+
+    def __call__(self, x: Array) -> Array:
+        """Squares of 2 by 2 pixels into channels."""
+        return space_to_depth(x)
+
+
+class Readout(eqx.Module):
+    """A small network on the flattened hidden units: logits, means.
+
+    Attributes:
+        network: on vectors; a point estimate.
+    """
+
+    network: MLP
+
+    def __call__(self, h: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
+        """Apply to a batch."""
+        return self.network(h.reshape(h.shape[0], -1))
+
+
+class SDEBNN(AbstractRandomFunction):
+    r"""A network whose weights follow a stochastic differential equation over depth.
+
+    A draw is one path of the weights, which serves the whole batch (with
+    `is_path_per_row`, in training, each row has its own). Hidden units are
+    differentiable in depth, weights are not. $\mathrm{KL}(q \| p)$ is that of the
+    paths and of $w_0$, summed over blocks. The readout is a point estimate.
+
+    A point $w_0$ (`start_width=None`) costs nothing in the bound, and can carry the
+    whole fit while the posterior of the path stays at its prior: look at the path KL,
+    and at what zeroing $NN_\phi$ costs.
+
+    Attributes:
+        layers: solves (`SDEBlock`) and fixed maps between them.
+        readout: from hidden units to a likelihood's parameters.
+        inducing: M pseudo-inputs Z, in the shape of the data, or `None`.
+        is_path_per_row: whether rows of a training batch have paths of their own.
+
+    References:
+        Xu, Chen, Li and Duvenaud (2022), "Infinitely Deep Bayesian Neural Networks with
+        Stochastic Differential Equations", AISTATS.
+    """
+
+    layers: tuple[SDEBlock | Callable[[Array], Array], ...]
+    readout: Callable[[Array], Array]
+    inducing: Array | None
+    is_path_per_row: bool = eqx.field(static=True, default=False)
+    num_strata: int = eqx.field(static=True, default=1)
+    training_indices: tuple = eqx.field(static=True, default=(None,))
+
+    @staticmethod
+    def for_vectors(
+        in_size: int,
+        out_size: int,
+        *,
+        width_sizes: Sequence[int] = (16, 16),
+        activation: Callable[[Array], Array] = jnp.tanh,
+        time: MakeTimeLayer = Concat,
+        augment: int = 2,
+        prior: WeightPrior | None = None,
+        start_width: float | None = 0.02,
+        drift_widths: Sequence[int] = (64, 64),
+        drift_scale: float = 1.0,
+        num_inducing: int = 8,
+        estimator: AbstractPathKL | None = None,
+        integrator: Integrator | None = None,
+        is_path_per_row: bool = False,
+        key: PRNGKeyArray,
+    ) -> "SDEBNN":
+        """For rows of numbers, standardised.
+
+        Args:
+            in_size: features.
+            out_size: the likelihood's parameters.
+            width_sizes: hidden widths of f_h.
+            activation: of f_h.
+            time: how f_h's layers depend on depth.
+            augment: zeros appended to the input (Dupont et al., 2019). A function of
+                one number without any is monotonic.
+            prior: over the weights; `WeightPrior()`.
+            start_width: q(w₀)'s standard deviation at first in units of its prior's;
+                `None` for a point w₀.
+            drift_widths: hidden widths of NN_φ.
+            drift_scale: multiplies NN_φ's output.
+            num_inducing: inducing inputs M; 0 for the paper's own drift.
+            estimator: of the path KL; `KL()`.
+            integrator: how to solve; 20 steps of Euler-Maruyama.
+            is_path_per_row: see the class.
+            key: randomness of the initial parameters.
+        """
+        _check_sizes(in_size=in_size, out_size=out_size)
+        dyn_key, block_key, read_key, z_key = jr.split(key, 4)
+        size = in_size + augment
+        dynamics = TimeMLP(
+            size, width_sizes, activation=activation, time=time, key=dyn_key
+        )
+        inducing = _inducing(num_inducing, (in_size,), key=z_key)
+        block = SDEBlock.make(
+            dynamics,
+            prior=WeightPrior() if prior is None else prior,
+            start_width=start_width,
+            width_sizes=tuple(drift_widths),
+            drift_scale=drift_scale,
+            summary_size=num_inducing * size,
+            integrator=Integrator() if integrator is None else integrator,
+            estimator=KL() if estimator is None else estimator,
+            key=block_key,
+        )
+        readout = Readout(MLP(size, out_size, (), key=read_key))
+        return SDEBNN((Augment(augment), block), readout, inducing, is_path_per_row)
+
+    @staticmethod
+    def for_images(
+        example_shape: Sequence[int],
+        num_outputs: int,
+        *,
+        blocks: Sequence[int] = (1,),
+        width: int = 32,
+        activation: Callable[[Array], Array] = jnp.tanh,
+        time: MakeTimeLayer = Concat,
+        augment: int = 2,
+        space_to_depth_first: bool = False,
+        readout_widths: Sequence[int] = (),
+        prior: WeightPrior | None = None,
+        start_width: float | None = 0.02,
+        drift_widths: Sequence[int] = (2, 128, 2),
+        drift_scale: float = 1.0,
+        num_inducing: int = 0,
+        estimator: AbstractPathKL | None = None,
+        integrator: Integrator | None = None,
+        is_path_per_row: bool = False,
+        key: PRNGKeyArray,
+    ) -> "SDEBNN":
+        """For images (height, width, channels), standardised.
+
+        Args:
+            example_shape: of one image.
+            num_outputs: classes.
+            blocks: solves at each scale, with invertible downsampling between scales;
+                (2, 2, 2) in the paper's CIFAR-10 model.
+            width: channels inside f_h.
+            activation: of f_h.
+            time: how f_h's layers depend on depth.
+            augment: zero channels appended to the input.
+            space_to_depth_first: downsample once before the first block too.
+            readout_widths: hidden widths of the readout ((1024,) in the reference).
+            prior: over the weights; `WeightPrior()`.
+            start_width: q(w₀)'s standard deviation at first in units of its prior's;
+                `None` for a point w₀.
+            drift_widths: hidden widths of NN_φ.
+            drift_scale: multiplies NN_φ's output.
+            num_inducing: inducing images M; NN_φ sees their states pooled to 2 by 2.
+            estimator: of the path KL; `KL()`.
+            integrator: how to solve; ten steps of the midpoint method.
+            is_path_per_row: see the class.
+            key: randomness of the initial parameters.
+
+        Raises:
+            ValueError: sizes that cannot be halved as often as `blocks` asks.
+        """
+        _check_image(example_shape, blocks, space_to_depth_first)
+        _check_sizes(num_outputs=num_outputs)
+        keys = jr.split(key, 2 * sum(blocks) + 2)
+        read_key, z_key, *block_keys = keys
+        inducing = _inducing(num_inducing, tuple(example_shape), key=z_key)
+        if integrator is None:
+            integrator = Integrator(Midpoint(), Fixed(dt=0.1))
+        layers: list[Any] = [SpaceToDepth()] if space_to_depth_first else []
+        layers.append(Augment(augment))
+        shape = jax.eval_shape(
+            lambda x: _through(tuple(layers), x), jnp.zeros((1, *example_shape))
+        ).shape
+        for scale, num_blocks in enumerate(blocks):
+            if scale:
+                layers.append(SpaceToDepth())
+                shape = (1, shape[1] // 2, shape[2] // 2, 4 * shape[3])
+            for _ in range(num_blocks):
+                dyn_key, block_key = block_keys.pop(), block_keys.pop()
+                summary = summarise(jnp.zeros(shape), jnp.float32).size
+                block = SDEBlock.make(
+                    ConvBlock(
+                        shape[-1], width, activation=activation, time=time, key=dyn_key
+                    ),
+                    prior=WeightPrior() if prior is None else prior,
+                    start_width=start_width,
+                    width_sizes=tuple(drift_widths),
+                    drift_scale=drift_scale,
+                    summary_size=num_inducing * summary,
+                    integrator=integrator,
+                    estimator=KL() if estimator is None else estimator,
+                    key=block_key,
+                )
+                layers.append(block)
+        size = shape[1] * shape[2] * shape[3]
+        network = MLP(
+            size, num_outputs, readout_widths, activation=jax.nn.relu, key=read_key
+        )
+        return SDEBNN(tuple(layers), Readout(network), inducing, is_path_per_row)
+
+    def __call__(
+        self,
+        x: Float[Array, "batch ..."],
+        *,
+        key: PRNGKeyArray,
+        index: int | Array | None = None,
+        state: eqx.nn.State | None = None,
+    ) -> Draw:
+        """Apply one path of the weights to a batch (in training: see the class)."""
+        if self.is_path_per_row and index is None:
+            keys = jr.split(key, x.shape[0])
+            rows = jax.vmap(lambda row, k: self._draw(row[None], key=k))(x, keys)
+            output = rows.output[:, 0]
+            kl, terms = jax.tree.map(jnp.mean, (rows.kl, rows.terms))
+            return Draw(output, kl, no_local_kl(x), state, terms)
+        draw = self._draw(x, key=draw_key(key, index))
+        return Draw(draw.output, draw.kl, no_local_kl(x), state, draw.terms)
+
+    def _draw(self, x: Array, *, key: PRNGKeyArray) -> Draw:
+        h, z = x, self.inducing
+        kl = kl_path = kl_initial = jnp.zeros(())
+        for layer, layer_key in zip(
+            self.layers, jr.split(key, len(self.layers)), strict=True
+        ):
+            if not isinstance(layer, SDEBlock):
+                h, z = layer(h), None if z is None else layer(z)
+                continue
+            out = layer(h, z, key=layer_key)
+            h, z = out.h, out.inducing
+            kl = kl + out.kl
+            kl_path, kl_initial = kl_path + out.kl_path, kl_initial + out.kl_initial
+        terms = {"kl_path": kl_path, "kl_initial": kl_initial}
+        return Draw(self.readout(h), kl, no_local_kl(x), None, terms)
+
+    def trajectory(
+        self,
+        x: Float[Array, "batch ..."],
+        ts: Float[Array, " times"],
+        *,
+        key: PRNGKeyArray,
+        index: int | Array | None = None,
+    ) -> list[PyTree[Float[Array, "times ..."]]]:
+        """What the weights and hidden units of each block do over depth.
+
+        Args:
+            x: the batch.
+            ts: depths from 0 to 1, multiples of the step.
+            key: randomness; with `index`, that of the same draw as `__call__`'s.
+            index: which draw.
+
+        Returns:
+            For each block `{"w", "h", "z"}`: weights, hidden units, and those of the
+            inducing inputs; depth is the leading axis.
+        """
+        h, z, found = x, self.inducing, []
+        keys = jr.split(draw_key(key, index), len(self.layers))
+        for layer, layer_key in zip(self.layers, keys, strict=True):
+            if not isinstance(layer, SDEBlock):
+                h, z = layer(h), None if z is None else layer(z)
+                continue
+            ys = layer.trajectory(h, z, ts, key=layer_key)
+            found.append(ys)
+            h, z = ys["h"][-1], None if z is None else ys["z"][-1]
+        return found
+
+    def labels(self) -> PyTree[str]:
+        """Everything is trained but the prior and the drift's units."""
+        blocks = [layer for layer in self.layers if isinstance(layer, SDEBlock)]
+        frozen = [tree for block in blocks for tree in block.frozen()]
+        return label_tree(self, WEIGHTS, frozen)
+
+
+def _over_blocks(model: SDEBNN, change: Callable[[SDEBlock], SDEBlock]) -> SDEBNN:
+    layers = tuple(
+        change(layer) if isinstance(layer, SDEBlock) else layer
+        for layer in model.layers
+    )
+    return eqx.tree_at(lambda m: m.layers, model, layers)
+
+
+def without_drift(model: SDEBNN) -> SDEBNN:
+    r"""The model with $NN_\phi$ zeroed: weights move as under the prior.
+
+    What this costs on held-out data is what the posterior of the path does.
+    """
+    return _over_blocks(
+        model,
+        lambda b: eqx.tree_at(lambda b: b.drift, b, scale_parameters(b.drift, 0.0)),
+    )
+
+
+def without_noise(model: SDEBNN) -> SDEBNN:
+    r"""The $\sigma = 0$ twin: a point $w_0$, the same drift, no Brownian motion, no KL."""
+
+    def silence(block: SDEBlock) -> SDEBlock:
+        fields = {f: getattr(block, f) for f in block.__dataclass_fields__}
+        return SDEBlock(**{**fields, "rho": None, "is_noisy": False})
+
+    return _over_blocks(model, silence)
+
+
+def prior_of(model: SDEBNN) -> SDEBNN:
+    r"""The same network with weights drawn from the prior, $w_0$ included.
+
+    A point $w_0$ has no prior, and stays where it is.
+    """
+
+    def forget(block: SDEBlock) -> SDEBlock:
+        if block.rho is None:
+            return block
+        prior_rho = jax.tree.map(
+            lambda r, s: jnp.full_like(r, jnp.log(jnp.expm1(s))),
+            block.rho,
+            block.initial_scale,
+        )
+        centred = scale_parameters(block.dynamics, 0.0)
+        return eqx.tree_at(
+            lambda b: (b.dynamics, b.rho), block, (centred, prior_rho)
+        )
+
+    return _over_blocks(without_drift(model), forget)
+
+
+def _through(layers: tuple, x: Array) -> Array:
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def _inducing(
+    num_inducing: int, shape: tuple[int, ...], *, key: PRNGKeyArray
+) -> Array | None:
+    if num_inducing < 0:
+        raise ValueError(f"`num_inducing` must be at least 0, got {num_inducing}.")
+    if num_inducing == 0:
+        return None
+    if shape == (1,):
+        # Spread over the range of a standardised input: random ones would clump.
+        return jnp.linspace(-1.2, 1.2, num_inducing)[:, None]
+    return jr.normal(key, (num_inducing, *shape))
+
+
+def _check_sizes(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {size}.")
+
+
+def _check_image(
+    shape: Sequence[int], blocks: Sequence[int], space_to_depth_first: bool
+) -> None:
+    if len(shape) != 3:
+        raise ValueError(
+            f"`example_shape` must be (height, width, channels), got {tuple(shape)}; "
+            "for rows of numbers use `SDEBNN.for_vectors`."
+        )
+    if not blocks or min(blocks) < 1:
+        raise ValueError(f"`blocks` must be positive counts, got {tuple(blocks)}.")
+    # Each block halves its images once inside, each later scale once more.
+    halvings = len(blocks) + int(space_to_depth_first)
+    if any(side % 2**halvings for side in shape[:2]):
+        raise ValueError(
+            f"Images of {shape[0]} by {shape[1]} cannot be halved {halvings} times, as "
+            f"{len(blocks)} scale(s) of convolution blocks need; pad them, or use fewer "
+            "scales."
+        )
