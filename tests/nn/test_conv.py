@@ -197,6 +197,22 @@ def test_vmap_and_gradients_through_it(getkey, x_axis, kernel_axis, stride):
 
 
 @pytest.mark.usefixtures("x64")
+def test_vmap_over_one_operand_of_the_gradients(getkey):
+    """Images or cotangents alone: the kernel's gradient must not fold them."""
+    x, kernel = random_pair(getkey(), images=(2, 2, 6, 5), channels=(9, 10))
+    g = normal(getkey(), (2, 2, 6, 5, 10))
+
+    def run(conv):
+        def gradients(x, g):
+            return jax.vjp(conv, x, kernel)[1](g)
+
+        over_x, over_g = (jax.vmap(gradients, axes) for axes in ((0, None), (None, 0)))
+        return jax.jit(lambda: (over_x(x, g[0]), over_g(x[0], g)))()
+
+    assert_close(run(conv2d), run(reference))
+
+
+@pytest.mark.usefixtures("x64")
 def test_vmap_of_vmap_in_a_scan(getkey):
     """Draws over examples, in a loop: the rule meets its own output."""
     kernels = normal(getkey(), (2, 3, 3, 4, 4)) / 10
