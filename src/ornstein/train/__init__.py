@@ -1,0 +1,36 @@
+"""Training: the bound, the loop, runs and checkpoints."""
+
+from ._early_stopping import EarlyStopping as EarlyStopping
+from ._elbo import (
+    ELBO as ELBO,
+    AbstractObjective as AbstractObjective,
+    ELBOInfo as ELBOInfo,
+    ImportanceWeighted as ImportanceWeighted,
+    ReportsInitialKL as ReportsInitialKL,
+    elbo_loss as elbo_loss,
+)
+from ._errors import (
+    CheckpointError as CheckpointError,
+    NonFiniteError as NonFiniteError,
+)
+from ._fit import Fit as Fit, fit as fit
+from ._log import Callback as Callback, Plan as Plan
+from ._model_file import (
+    load_hyperparameters as load_hyperparameters,
+    load_model as load_model,
+    save_model as save_model,
+)
+from ._progress import ProgressBar as ProgressBar
+from ._run import RunFolder as RunFolder
+from ._schedule import (
+    AbstractSchedule as AbstractSchedule,
+    Constant as Constant,
+    Cosine as Cosine,
+    Exponential as Exponential,
+    Inverse as Inverse,
+    KLWarmup as KLWarmup,
+    Linear as Linear,
+    Step as Step,
+)
+from ._tune import LogUniform as LogUniform, Tuning as Tuning, tune as tune
+from ._validate import validate as validate

@@ -1,0 +1,95 @@
+"""What `fit` refuses before any work."""
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._types import PyTree
+
+
+def check_positive(**counts: int) -> None:
+    """Refuse counts below 1, by name."""
+    for name, value in counts.items():
+        if value < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {value}.")
+
+
+def check_decay(name: str, value: float | None) -> None:
+    """Refuse a decay outside (0, 1); `None` means none."""
+    if value is not None and not 0 < value < 1:
+        raise ValueError(
+            f"`{name}` must be between 0 and 1, got {value}: try 0.99, or None for "
+            "none."
+        )
+
+
+def check_clip_norm(value: float | None) -> None:
+    """Refuse a norm that is not positive; `None` means no clipping."""
+    if value is not None and not value > 0:
+        raise ValueError(
+            f"`clip_norm` must be positive, got {value}: write None for no clipping."
+        )
+
+
+def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
+    """The inputs and targets of a split, if they can be trained on.
+
+    Args:
+        split: has `x` and `y`.
+        name: of the split in messages.
+
+    Raises:
+        ValueError: for no rows, unequal rows, NaN or infinity. Memory maps are not
+            read through; a bad value in them stops the run at the step that meets it.
+    """
+    x, y = split.x, split.y
+    rows = {leaf.shape[0] for leaf in jax.tree.leaves(x)}
+    y_rows = {leaf.shape[0] for leaf in jax.tree.leaves(y)}
+    if rows != y_rows or len(rows) != 1:
+        raise ValueError(
+            f"`{name}` has {_numbers(rows)} rows of inputs and {_numbers(y_rows)} of "
+            "targets: give one target for each input."
+        )
+    if rows == {0}:
+        raise ValueError(f"`{name}` has no rows: give at least one example.")
+    for part, tree in (("inputs", x), ("targets", y)):
+        for leaf in jax.tree.leaves(tree):
+            if isinstance(leaf, np.memmap) or not np.issubdtype(
+                leaf.dtype, np.floating
+            ):
+                continue
+            bad = ~np.isfinite(np.asarray(leaf)).reshape(leaf.shape[0], -1).all(axis=1)
+            if bad.any():
+                raise ValueError(
+                    f"The {part} of `{name}` have NaN or infinite values in "
+                    f"{int(bad.sum())} of {len(bad)} rows, first in row "
+                    f"{int(np.flatnonzero(bad)[0])}: remove or impute them."
+                )
+    return x, y
+
+
+def describe_failure(record: dict[str, float], loss_terms: tuple[str, ...]) -> str:
+    """Which part of the loss stopped being a number, and the likely cause."""
+    bad = [name for name in loss_terms if not math.isfinite(record[name])]
+    if "log_likelihood" in bad:
+        return (
+            "the log likelihood is not a number: outputs overflowed, or the "
+            "likelihood's scale collapsed; lower the learning rate or the clip norm, "
+            "or scale the targets"
+        )
+    if bad:
+        return (
+            f"{' and '.join(bad)} is not a number: a scale of the posterior or the "
+            "drift overflowed; lower the learning rate, or start the posterior closer "
+            "to the prior"
+        )
+    return (
+        "the loss is a number but its gradient is not: a square root, logarithm or "
+        "division at its edge; lower the learning rate or the step size of the solver"
+    )
+
+
+def _numbers(rows: set[int]) -> str:
+    return " and ".join(map(str, sorted(rows)))

@@ -1,0 +1,153 @@
+"""Checkpoints of a run: numbered, whole or absent, and checked when they are read.
+
+A checkpoint is a folder `step_000001234` with orbax's arrays (no pickle: a stranger's
+checkpoint runs no code) and `meta.json`, which has the digest of everything. It is
+written under another name and renamed, so a process killed while writing leaves the
+previous one as it was.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from .._types import PyTree
+from ._errors import CheckpointError
+from ._leaves import describe, digest, named_arrays, with_arrays
+
+_PREFIX = "step_"
+_PARTIAL = ".partial_"
+
+
+def save_checkpoint(
+    folder: Path, step: int, tree: PyTree, meta: dict[str, Any], *, keep: int = 2
+) -> Path:
+    """Write a checkpoint, then remove all but the newest `keep`.
+
+    Args:
+        folder: of all checkpoints; made if it is missing.
+        step: the number of steps taken, which names it.
+        tree: what to save: its array leaves.
+        meta: what else to save, as JSON.
+        keep: how many checkpoints stay.
+
+    Returns:
+        Where it was written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for leftover in folder.glob(f"{_PARTIAL}*"):  # of a process that was killed
+        shutil.rmtree(leftover)
+    final = folder / f"{_PREFIX}{step:09d}"
+    if final.exists():
+        return final
+    partial = folder / f"{_PARTIAL}{step:09d}"
+    partial.mkdir()
+    arrays = named_arrays(tree)
+    # orbax refuses empty arrays, whose content their shape already says.
+    stored = [array for array in arrays.values() if array.size]
+    numbered = {f"{i:06d}": array for i, array in enumerate(stored)}
+    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
+        checkpointer.save(
+            (partial / "arrays").absolute(), args=ocp.args.StandardSave(numbered)
+        )
+    text = json.dumps(meta, sort_keys=True, allow_nan=False)
+    record = {
+        "step": step,
+        "leaves": describe(arrays),
+        "digest": digest(arrays, text),
+        "meta": meta,
+    }
+    (partial / "meta.json").write_text(json.dumps(record), encoding="utf-8")
+    os.replace(partial, final)
+    for old in checkpoints(folder)[:-keep]:
+        # Renamed first: a half-removed folder must not look like a checkpoint.
+        doomed = old.rename(folder / f"{_PARTIAL}{old.name}")
+        shutil.rmtree(doomed)
+    return final
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, oldest first."""
+    return sorted(folder.glob(f"{_PREFIX}*"))
+
+
+def load_checkpoint(
+    folder: Path, like: PyTree, *, identity: dict[str, Any]
+) -> tuple[PyTree, dict[str, Any]]:
+    """The newest checkpoint's tree and what was saved beside it.
+
+    Args:
+        folder: of all checkpoints.
+        like: a tree of the same structure, shapes and types.
+        identity: what `meta["identity"]` must say, so that a run goes on as it began.
+
+    Raises:
+        CheckpointError: if there is none, or the newest cannot be read or belongs to
+            another model. An older one is named, never silently used.
+    """
+    found = checkpoints(folder)
+    if not found:
+        raise CheckpointError(
+            f"There is no checkpoint in {folder}: the run ended before its first. "
+            "Start it again without resuming."
+        )
+    *earlier, newest = found
+    try:
+        arrays, meta = _read(newest)
+    except Exception as error:
+        # Whatever a reader meets in a damaged file, the remedy is the same.
+        whole = next((path for path in reversed(earlier) if _is_whole(path)), None)
+        remedy = (
+            f"delete it, and resuming goes on from {whole.name}, which is complete"
+            if whole
+            else "no earlier one is complete, so start the run again"
+        )
+        raise CheckpointError(
+            f"The checkpoint {newest} is truncated or damaged: {remedy}."
+        ) from error
+    for name, value in identity.items():
+        if meta["identity"][name] != value:
+            raise CheckpointError(
+                f"The checkpoint {newest} is of a run begun with {name}="
+                f"{meta['identity'][name]}, not {value}: pass the arguments that it "
+                "was begun with, or start another run."
+            )
+    try:
+        return with_arrays(like, arrays), meta
+    except ValueError as error:
+        raise CheckpointError(
+            f"The checkpoint {newest} belongs to another model or other settings: "
+            f"{error}."
+        ) from error
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        _read(path)
+    except Exception:
+        return False
+    return True
+
+
+def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    record = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+    arrays = {
+        name: np.zeros(shape, jax.numpy.dtype(dtype))
+        for name, shape, dtype in record["leaves"]
+    }
+    stored = [name for name, array in arrays.items() if array.size]
+    like = {f"{i:06d}": arrays[name] for i, name in enumerate(stored)}
+    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
+        numbered = checkpointer.restore(
+            (path / "arrays").absolute(), args=ocp.args.StandardRestore(like)
+        )
+    arrays |= {name: np.asarray(numbered[f"{i:06d}"]) for i, name in enumerate(stored)}
+    text = json.dumps(record["meta"], sort_keys=True, allow_nan=False)
+    if digest(arrays, text) != record["digest"]:
+        raise ValueError("the digest does not match")
+    return arrays, record["meta"]

@@ -1,0 +1,73 @@
+"""Stop when held-out examples are no longer predicted better."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import PyTree
+
+
+class EarlyStopping(eqx.Module):
+    """Stop after `patience` validations without progress, and return the best epoch.
+
+    With a patience of the whole run it only selects the best epoch.
+
+    Attributes:
+        patience: how many validations in a row may bring nothing.
+        min_delta: by how much the validation NLL must fall to count, nats per example.
+    """
+
+    patience: int = 10
+    min_delta: float = 0.0
+
+    def __check_init__(self) -> None:
+        if self.patience < 1 or self.min_delta < 0:
+            raise ValueError(
+                f"`EarlyStopping` needs a patience of at least 1 and a `min_delta` "
+                f"that is not negative, got {self.patience} and {self.min_delta}."
+            )
+
+
+class Best:
+    """The best epoch so far, by validation NLL.
+
+    Args:
+        rule: when to stop.
+        params: a tree like the parameters and batch statistics.
+    """
+
+    def __init__(self, rule: EarlyStopping, params: PyTree):
+        self.rule = rule
+        self.params = _copy(params)
+        self.nll = math.inf
+        self.num_waited = 0
+
+    def update(self, nll: float, params: PyTree) -> bool:
+        """Hear of a validation; say whether it is time to stop."""
+        if nll < self.nll - self.rule.min_delta:
+            self.nll, self.num_waited, self.params = nll, 0, _copy(params)
+        else:
+            self.num_waited += 1
+        return self.num_waited >= self.rule.patience
+
+    @property
+    def found(self) -> bool:
+        """Whether there was any validation with a finite NLL."""
+        return math.isfinite(self.nll)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the parameters."""
+        return {"nll": self.nll if self.found else None, "num_waited": self.num_waited}
+
+    def load_json(self, saved: dict[str, Any], params: PyTree) -> None:
+        """Become what `to_json` described."""
+        self.nll = math.inf if saved["nll"] is None else saved["nll"]
+        self.num_waited, self.params = saved["num_waited"], params
+
+
+def _copy(tree: PyTree) -> PyTree:
+    """Copies, because the next step reuses the memory of its arrays."""
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), tree)

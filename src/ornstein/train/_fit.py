@@ -1,0 +1,275 @@
+"""Training a random function on data: `fit`."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from .._types import PRNGKeyArray, PyTree
+from ..functions._base import AbstractRandomFunction
+from ..likelihood import AbstractLikelihood
+from ._check import check_clip_norm, check_data, check_decay, check_positive
+from ._early_stopping import EarlyStopping
+from ._elbo import ELBO, AbstractObjective
+from ._log import Callback
+from ._loop import MAX_STEPS, BatchByBatch, InMemory
+from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
+from ._run import RunFolder
+from ._schedule import AbstractSchedule, Cosine, KLWarmup
+from ._session import Held, Session, logger
+from ._step import Trainer
+
+_ELBO = ELBO()
+_COSINE = Cosine()
+_IN_MEMORY_BYTES = 4 * 2**30
+
+
+class Fit(eqx.Module):
+    """A trained random function.
+
+    Attributes:
+        model: the random function.
+        likelihood: with its learned scale, if it has one.
+        state: batch statistics, or `None`.
+        history: an array over epochs for each record. `loss` (at the KL weight then
+            used) is in nats per example; `elbo` (always at weight 1) equals
+            `log_likelihood - kl - local_kl`, in nats per data set, averaged over the
+            epoch's steps; `kl_weight`, `learning_rate` and `gradient_snr` are the
+            epoch's last; `accuracy` and `ece` are of the training batches, one by one
+            as they were met; names that start with `val_` are of the validation split.
+        ema: (model, likelihood) with the running mean of the weights, or `None`.
+    """
+
+    model: AbstractRandomFunction
+    likelihood: AbstractLikelihood
+    state: eqx.nn.State | None
+    history: dict[str, np.ndarray]
+    ema: tuple[AbstractRandomFunction, AbstractLikelihood] | None = None
+
+    def averaged(self) -> "Fit":
+        """The same fit with the running mean of the weights in place of the last.
+
+        Raises:
+            ValueError: if `fit` was not asked for a running mean.
+        """
+        if self.ema is None:
+            raise ValueError(
+                "This fit has no running mean of its weights: call "
+                "`fit(..., ema_decay=0.999)`."
+            )
+        model, likelihood = self.ema
+        return Fit(model, likelihood, self.state, self.history)
+
+
+def fit(
+    model: AbstractRandomFunction,
+    split: Any,
+    likelihood: AbstractLikelihood,
+    *,
+    key: PRNGKeyArray,
+    num_epochs: int,
+    batch_size: int = 128,
+    optimiser: Optimiser | Mapping[str, Optimiser] = optax.adam,
+    learning_rate: Rate | Mapping[str, Rate] = 1e-3,
+    schedule: AbstractSchedule | Mapping[str, AbstractSchedule] = _COSINE,
+    kl_weight: float = 1.0,
+    kl_warmup: float = 0.0,
+    num_draws: int = 1,
+    objective: AbstractObjective = _ELBO,
+    accumulate: int = 1,
+    rematerialise: bool = False,
+    clip_norm: float | None = 10.0,
+    ema_decay: float | None = None,
+    snr_decay: float | None = 0.99,
+    augmentation: Callable | None = None,
+    state: eqx.nn.State | None = None,
+    in_memory: bool | None = None,
+    validation: Any = None,
+    validation_draws: int = 8,
+    validate_every: int = 1,
+    early_stopping: EarlyStopping | None = None,
+    run: RunFolder | None = None,
+    resume: bool = False,
+    checkpoint_every: float = 30.0,
+    callbacks: Sequence[Callback] = (),
+) -> Fit:
+    r"""Train a random function and its likelihood by stochastic gradients.
+
+    Minimises $-\mathrm{ELBO} / N$ with KL weight $\beta$: see `elbo_loss`. What moves
+    is what `model.labels()` and `likelihood.labels()` do not call frozen. Each epoch
+    is a fresh shuffle cut into whole batches; the rows left over (fewer than a batch)
+    sit that epoch out, so all examples count equally in expectation.
+
+    Args:
+        model: the random function.
+        split: training data: has `x` and `y`, rows first.
+        likelihood: of `y` given the function's output.
+        key: of shuffles, augmentation and draws.
+        num_epochs: passes over the data.
+        batch_size: examples in a step; clipped to the data, and the log says so.
+        optimiser: a rule from a rate to an optimiser, such as `optax.adam`; a
+            finished `optax.GradientTransformation`, which carries its own rate (then
+            `learning_rate` and `schedule` do not apply); or one for each label, as in
+            `{"weights": optax.sgd, "noise": optax.adam}`.
+        learning_rate: the peak rate; or an optax schedule, used as it is; or one for
+            each label.
+        schedule: what a peak rate follows over the run, or one for each label.
+        kl_weight: $\beta$. The loss is the bound on the evidence at 1 only.
+        kl_warmup: fraction of the steps over which $\beta$ rises from 0.
+        num_draws: draws of the function in each step.
+        objective: `ELBO()` or `ImportanceWeighted()`.
+        accumulate: cut each batch into this many equal parts and add up their
+            gradients: the same gradient in less memory. All parts meet the same draw;
+            row j of every part shares its noise where rows have their own.
+        rematerialise: recompute in the backward pass instead of storing.
+        clip_norm: largest global norm of the gradient of the loss per example. 10 is
+            a guard against spikes that a fit rarely meets. `None` for none.
+        ema_decay: keep a running mean of the weights, in `Fit.ema`.
+        snr_decay: of the running moments behind `gradient_snr`: the mean over a
+            label's entries of |mean| / standard deviation of the gradient. `None`
+            saves two passes over the parameters a step.
+        augmentation: `(x, *, key)` to an augmented batch of inputs.
+        state: batch statistics to start from, for a model that has them.
+        in_memory: `True`: data on the device and many steps in one compiled call.
+            `False`: batch by batch from numpy, the same numbers; also faster on a CPU
+            for networks with Equinox's own convolutions, whose gradients are slow
+            inside a compiled loop. `None`: in memory unless the data are a memory map
+            or larger than 4 GiB.
+        validation: a split to judge epochs by; it is never trained on.
+        validation_draws: averaged over in validation.
+        validate_every: epochs from one validation to the next.
+        early_stopping: when to stop, by validation NLL; `fit` then returns the best
+            epoch instead of the last.
+        run: a folder for metrics, events and checkpoints.
+        resume: go on from the newest checkpoint in `run`. The result is, bit for bit
+            on one machine, that of a run that was never interrupted; pass the same
+            arguments.
+        checkpoint_every: seconds from one checkpoint to the next.
+        callbacks: hear about the run; `ProgressBar(console)` for instance.
+
+    Returns:
+        The trained model and likelihood, and what was recorded.
+
+    Raises:
+        ValueError: for arguments or data that cannot work.
+        NonFiniteError: if the loss or its gradient stops being a number. The last
+            good checkpoint stays.
+        FileExistsError: if the run has checkpoints and `resume` is false.
+        CheckpointError: if the newest checkpoint is damaged or of another run.
+    """
+    check_positive(
+        num_epochs=num_epochs,
+        batch_size=batch_size,
+        num_draws=num_draws,
+        accumulate=accumulate,
+        validation_draws=validation_draws,
+        validate_every=validate_every,
+    )
+    check_decay("ema_decay", ema_decay)
+    check_decay("snr_decay", snr_decay)
+    check_clip_norm(clip_norm)
+    if early_stopping is not None and validation is None:
+        raise ValueError(
+            "`early_stopping` needs a `validation` split to judge epochs by: hold some "
+            "training rows out."
+        )
+    if resume and run is None:
+        raise ValueError("`resume` needs the `run` whose checkpoints to go on from.")
+    if accumulate > 1 and num_draws > 1 and not objective.is_mean_over_rows:
+        raise ValueError(
+            f"`{type(objective).__name__}` is no mean over rows, so accumulate="
+            f"{accumulate} would change its gradient: use accumulate=1, or `ELBO()`."
+        )
+    data = check_data(split, "split")
+    held_out = None if validation is None else check_data(validation, "validation")
+    for pair in (data, held_out):
+        if pair is not None:
+            _check_fits(model, likelihood, pair, state)
+    num_data = _num_rows(data)
+    if batch_size > num_data:
+        logger.info("batch_size=%d clipped to the %d rows", batch_size, num_data)
+        batch_size = num_data
+    if batch_size % accumulate:
+        raise ValueError(
+            f"A batch of {batch_size} cannot be cut into accumulate={accumulate} equal "
+            "parts: choose a batch size that it divides."
+        )
+    steps_per_epoch = num_data // batch_size
+    num_steps = num_epochs * steps_per_epoch
+    params, frozen, labels = split_trained(
+        (model, likelihood), (model.labels(), likelihood.labels())
+    )
+    trainer = Trainer(
+        frozen=frozen,
+        labels=labels,
+        optimisation=build_optimisation(
+            labels,
+            optimiser,
+            learning_rate=learning_rate,
+            schedule=schedule,
+            num_steps=num_steps,
+        ),
+        objective=objective,
+        kl_weight=KLWarmup(kl_weight, kl_warmup),
+        num_data=num_data,
+        num_steps=num_steps,
+        steps_per_epoch=steps_per_epoch,
+        num_draws=num_draws,
+        accumulate=accumulate,
+        rematerialise=rematerialise,
+        clip_norm=clip_norm,
+        ema_decay=ema_decay,
+        snr_decay=snr_decay,
+        augmentation=augmentation,
+    )
+    if _keeps_in_memory(data) if in_memory is None else in_memory:
+        on_device = jax.tree.map(jnp.asarray, data)
+        loop = InMemory(trainer, on_device, min(num_steps, MAX_STEPS))
+    else:
+        loop = BatchByBatch(trainer, data)
+    session = Session(
+        trainer=trainer,
+        loop=loop,
+        batch_size=batch_size,
+        key=key,
+        held=Held(held_out, validation_draws, validate_every, early_stopping),
+        run=run,
+        checkpoint_every=checkpoint_every,
+        callbacks=callbacks,
+        start=trainer.init(params, state),
+        started=time.monotonic(),
+    )
+    if run is not None:
+        session.resume() if resume else session.refuse_used_run()
+    params, model_state, ema = session.train()
+    model, likelihood = trainer.combine(params)
+    ema = None if ema is None else trainer.combine(ema)
+    return Fit(model, likelihood, model_state, session.history.arrays(), ema)
+
+
+def _check_fits(model, likelihood, data, state) -> None:
+    """Refuse targets that the likelihood, or the network's output, has no place for."""
+    x, y = data
+    one_row = jax.tree.map(
+        lambda a: jax.ShapeDtypeStruct((1, *a.shape[1:]), a.dtype), x
+    )
+    index = model.training_indices[0]
+    call = lambda x, key, state: model(x, key=key, index=index, state=state).output
+    output = eqx.filter_eval_shape(call, one_row, jax.random.key(0), state)
+    likelihood.check_targets(y, jax.tree.leaves(output)[0].shape[-1])
+
+
+def _keeps_in_memory(data: PyTree) -> bool:
+    leaves = jax.tree.leaves(data)
+    if any(isinstance(leaf, np.memmap) for leaf in leaves):
+        return False
+    return sum(leaf.nbytes for leaf in leaves) <= _IN_MEMORY_BYTES
+
+
+def _num_rows(data: PyTree) -> int:
+    return jax.tree.leaves(data)[0].shape[0]

@@ -1,0 +1,82 @@
+"""A model in one file: its arrays in npz, its hyperparameters beside them in JSON."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._types import PyTree
+from ._atomic import write_atomically
+from ._errors import CheckpointError
+from ._leaves import describe, named_arrays, with_arrays
+
+_HEADER = "ornstein"
+
+
+def save_model(
+    path: str | Path, model: PyTree, *, hyperparameters: dict[str, Any] | None = None
+) -> None:
+    """Write a model's arrays, whole or not at all.
+
+    Args:
+        path: of the file, by convention with the suffix `.npz`.
+        model: any tree: a random function, or `(model, likelihood, state)`.
+        hyperparameters: what it takes to build the model again, as JSON.
+    """
+    arrays = named_arrays(model)
+    header = {
+        "leaves": describe(arrays),
+        "hyperparameters": hyperparameters or {},
+    }
+    content = {
+        # Raw bytes: npz has no bfloat16.
+        f"leaf_{i}": np.frombuffer(np.ascontiguousarray(a).tobytes(), np.uint8)
+        for i, a in enumerate(arrays.values())
+    }
+    content[_HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **content)
+    write_atomically(Path(path), buffer.getvalue())
+
+
+def load_model(path: str | Path, like: PyTree) -> PyTree:
+    """`like` with the arrays of a file.
+
+    Args:
+        path: as `save_model` wrote it.
+        like: a model of the same structure, shapes and types.
+
+    Raises:
+        CheckpointError: if the file cannot be read, or is of another model.
+    """
+    header, content = _read(Path(path))
+    arrays = {}
+    for i, (name, shape, dtype) in enumerate(header["leaves"]):
+        raw = content[f"leaf_{i}"].tobytes()
+        arrays[name] = np.frombuffer(raw, jax.numpy.dtype(dtype)).reshape(shape)
+    try:
+        return with_arrays(like, arrays)
+    except ValueError as error:
+        raise CheckpointError(f"{path} holds another model: {error}.") from error
+
+
+def load_hyperparameters(path: str | Path) -> dict[str, Any]:
+    """What `save_model` was told it takes to build the model again."""
+    return _read(Path(path))[0]["hyperparameters"]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    try:
+        # Opened here, because numpy leaves the file open if it is damaged.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            content = {name: arrays[name] for name in arrays.files}
+        return json.loads(content.pop(_HEADER).tobytes()), content
+    except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is no model file of ornstein's, or is truncated: write it again "
+            "with `save_model`."
+        ) from error

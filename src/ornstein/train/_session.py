@@ -1,0 +1,266 @@
+"""One run of training: steps, records, validation, checkpoints, until it ends."""
+
+import logging
+import time
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from .._types import PRNGKeyArray, PyTree
+from ._check import describe_failure
+from ._checkpoint import checkpoints, load_checkpoint, save_checkpoint
+from ._early_stopping import Best, EarlyStopping
+from ._errors import NonFiniteError
+from ._history import History
+from ._log import Callback, EventsFile, MetricsFile, Plan
+from ._loop import MAX_STEPS, AbstractLoop
+from ._run import RunFolder
+from ._shuffle import batch_indices
+from ._step import Trainer, TrainState
+from ._validate import validate
+
+logger = logging.getLogger("ornstein")
+
+_CALL_SECONDS = 1.0
+"""How long a call should take: progress, checkpoints and Ctrl-C come between calls."""
+
+
+class Held(NamedTuple):
+    """Held-out data, and what is done with them.
+
+    Attributes:
+        data: inputs and targets, or `None`.
+        num_draws: averaged over.
+        every: epochs from one validation to the next.
+        rule: when to stop, or `None`.
+    """
+
+    data: tuple[PyTree, PyTree] | None
+    num_draws: int
+    every: int
+    rule: EarlyStopping | None
+
+
+class Session:
+    """A run under way: what `fit` drives.
+
+    Everything random is a function of the key and the step number, so a session that
+    is resumed from a checkpoint meets the same batches and draws.
+    """
+
+    def __init__(
+        self,
+        *,
+        trainer: Trainer,
+        loop: AbstractLoop,
+        batch_size: int,
+        key: PRNGKeyArray,
+        held: Held,
+        run: RunFolder | None,
+        checkpoint_every: float,
+        callbacks: Sequence[Callback],
+        start: TrainState,
+        started: float,
+    ):
+        self.trainer, self.loop, self.held, self.run = trainer, loop, held, run
+        self.batch_size = batch_size
+        self.shuffle_key, self.step_key, self.held_key = jax.random.split(key, 3)
+        self.checkpoint_every = checkpoint_every
+        own = [] if run is None else [MetricsFile(run.metrics), EventsFile(run.events)]
+        self.callbacks: list[Callback] = [*own, *callbacks]
+        self.state = start
+        self.started = started
+        self.history = History(trainer.names, trainer.num_bins, trainer.steps_per_epoch)
+        best = (start.params, start.model_state)
+        self.best = None if held.rule is None else Best(held.rule, best)
+        self.stopped = False
+        # What a checkpoint must agree on with the run that goes on from it.
+        self.identity = {
+            "num_steps": trainer.num_steps,
+            "num_data": trainer.num_data,
+            "batch_size": batch_size,
+            "key": np.asarray(jax.random.key_data(key)).tolist(),
+        }
+
+    def refuse_used_run(self) -> None:
+        """Refuse to train into a run that was trained already."""
+        assert self.run is not None
+        if checkpoints(self.run.checkpoints):
+            raise FileExistsError(
+                f"{self.run.path} has checkpoints of an earlier run: pass resume=True "
+                "to go on from them, or choose another folder."
+            )
+
+    def resume(self) -> None:
+        """Go on from the newest checkpoint; from the start if there is none yet."""
+        assert self.run is not None
+        if not checkpoints(self.run.checkpoints):
+            logger.warning("%s has no checkpoint yet: from the start", self.run.path)
+            return
+        tree, meta = load_checkpoint(
+            self.run.checkpoints, self._tree(), identity=self.identity
+        )
+        self.state, best = tree
+        self.history.load_json(meta["history"])
+        if self.best is not None:
+            self.best.load_json(meta["best"], best)
+        self.stopped = meta["stopped"]
+        self.started = time.monotonic() - meta["seconds"]
+        logger.info("resumed %s at step %d", self.run.path, self.history.num_steps)
+
+    def train(self) -> tuple[PyTree, eqx.nn.State | None, PyTree | None]:
+        """Train to the end; give the parameters, batch statistics and running mean."""
+        plan = Plan(
+            num_epochs=self.trainer.num_steps // self.trainer.steps_per_epoch,
+            num_steps=self.trainer.num_steps,
+            first_step=self.history.num_steps,
+            num_data=self.trainer.num_data,
+            batch_size=self.batch_size,
+            num_parameters=sum(p.size for p in jax.tree.leaves(self.state.params)),
+            records=self.history.records,
+        )
+        heard = []
+        try:
+            for callback in self.callbacks:
+                heard.append(callback)
+                callback.start(plan)
+            self._train()
+        finally:
+            for callback in heard:
+                callback.stop()
+        ema = None
+        if self.trainer.ema_decay is not None:
+            ema = self.trainer.averaged(self.state)
+        if self.best is not None and self.best.found:
+            return *self.best.params, ema
+        return self.state.params, self.state.model_state, ema
+
+    def _train(self) -> None:
+        step = self.history.num_steps
+        batches = batch_indices(
+            self.trainer.num_data,
+            self.batch_size,
+            key=self.shuffle_key,
+            start=step,
+        )
+        self._save()
+        num_next = 1  # compiles, and shows the first loss
+        while step < self.trainer.num_steps and not self.stopped:
+            num_taken = min(num_next, self._steps_to_boundary(step))
+            begin = time.monotonic()
+            self.state, rows = self.loop.run(
+                self.state, list(islice(batches, num_taken)), key=self.step_key
+            )
+            took = time.monotonic() - begin
+            self._check_finite(step, rows)
+            if step == 0:
+                self._report_first(rows[0])
+            step += num_taken
+            completed = self.history.add(rows, time.monotonic() - self.started)
+            self._tell(step, rows[-1], completed)
+            if time.monotonic() - self.saved >= self.checkpoint_every:
+                self._save()
+            # Grown gently, as the first call also compiled.
+            num_fitting = int(_CALL_SECONDS / max(took / num_taken, 1e-6))
+            num_next = max(1, min(num_fitting, 8 * num_next, MAX_STEPS))
+        self._save()
+
+    def _steps_to_boundary(self, step: int) -> int:
+        """Steps to the end of the run, or to the next validation."""
+        to_end = self.trainer.num_steps - step
+        if self.held.data is None:
+            return to_end
+        period = self.held.every * self.trainer.steps_per_epoch
+        return min(to_end, period - step % period)
+
+    def _tell(self, step: int, row: np.ndarray, completed: list[dict]) -> None:
+        """Validate if it is time, and tell the callbacks."""
+        is_boundary = completed and completed[-1]["step"] == step
+        if self.held.data is not None and is_boundary:
+            epoch = completed[-1]["epoch"]
+            is_last = step == self.trainer.num_steps
+            if epoch % self.held.every == 0 or is_last:
+                completed[-1] |= self._validate()
+        for callback in self.callbacks:
+            callback.advance(step, self.history.so_far(row))
+            for record in completed:
+                callback.epoch(record)
+
+    def _validate(self) -> dict[str, float]:
+        """Scores of the weights and, apart, of their running mean."""
+        assert self.held.data is not None
+        versions = {"val_": self.state.params}
+        if self.trainer.ema_decay is not None:
+            versions["val_ema_"] = self.trainer.averaged(self.state)
+        record = {}
+        for prefix, params in versions.items():
+            scores = validate(
+                *self.trainer.combine(params),
+                self.held.data,
+                key=self.held_key,  # the same draws each time: epochs compare better
+                num_draws=self.held.num_draws,
+                state=self.state.model_state,
+            )
+            record |= {prefix + name: value for name, value in scores.items()}
+        if self.best is not None:
+            params = (self.state.params, self.state.model_state)
+            self.stopped = self.best.update(record["val_nll"], params)
+        return record
+
+    def _tree(self) -> PyTree:
+        return self.state, None if self.best is None else self.best.params
+
+    def _save(self) -> None:
+        self.saved = time.monotonic()
+        if self.run is None:
+            return
+        meta: dict[str, Any] = {
+            "identity": self.identity,
+            "history": self.history.to_json(),
+            "best": None if self.best is None else self.best.to_json(),
+            "stopped": self.stopped,
+            "seconds": time.monotonic() - self.started,
+        }
+        step = self.history.num_steps
+        save_checkpoint(self.run.checkpoints, step, self._tree(), meta)
+
+    def _check_finite(self, step: int, rows: np.ndarray) -> None:
+        record = dict(zip(self.trainer.names, rows[-1], strict=False))
+        if np.isfinite(record["loss"]) and np.isfinite(record["grad_norm"]):
+            return
+        failed = step + len(rows) - 1
+        kept = "no checkpoint was asked for"
+        if self.run is not None:
+            kept = (
+                f"the last good checkpoint is {checkpoints(self.run.checkpoints)[-1]}"
+            )
+        cause = describe_failure(record, ("log_likelihood", "kl", "local_kl"))
+        rates = ", ".join(
+            f"{name} {record[name]:.3g}"
+            for name in record
+            if name.startswith("learning_rate")
+        )
+        raise NonFiniteError(
+            f"Training stopped at step {failed} (epoch "
+            f"{failed // self.trainer.steps_per_epoch + 1}, {rates or 'own rate'}): "
+            f"{cause}; {kept}."
+        )
+
+    def _report_first(self, row: np.ndarray) -> None:
+        """Say on which scales the run begins: a wrong one shows here."""
+        record = dict(zip(self.trainer.names, row, strict=False))
+        num_data = self.trainer.num_data
+        logger.info(
+            "step 0: loss %.4g nats per example; log likelihood %.4g per example, KL "
+            "%.4g per data set of %d (%.3g per example), KL weight %.3g",
+            record["loss"],
+            record["log_likelihood"] / num_data,
+            record["kl"],
+            num_data,
+            (record["kl"] + record["local_kl"]) / num_data,
+            record["kl_weight"],
+        )

@@ -1,0 +1,285 @@
+"""One optimisation step: gradient, clipping, update, and what is worth recording."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from .._types import Array, Float, Int, PRNGKeyArray, PyTree
+from ..likelihood import AbstractClassLikelihood
+from ._calibration import NUM_BINS, calibration_sums
+from ._elbo import AbstractObjective, ReportsInitialKL, elbo_loss
+from ._optimiser import Optimisation
+from ._schedule import KLWarmup
+
+
+class TrainState(eqx.Module):
+    """All that a step changes, and all that a checkpoint must hold.
+
+    Attributes:
+        params: trained leaves of (model, likelihood); `None` in place of the others.
+        opt_state: the optimiser's.
+        model_state: batch statistics, or `None`.
+        moments: running means of the gradient and of its square, or `None`.
+        ema: running mean of the parameters, started at zero, or `None`.
+        step: how many steps were taken.
+    """
+
+    params: PyTree
+    opt_state: PyTree
+    model_state: eqx.nn.State | None
+    moments: tuple[PyTree, PyTree] | None
+    ema: PyTree | None
+    step: Int[Array, ""]
+
+
+class Trainer(eqx.Module):
+    """What a step needs and never changes.
+
+    Attributes:
+        frozen: (model, likelihood) with `None` in place of trained leaves.
+        labels: of the trained leaves.
+        optimisation: what moves them.
+        objective: of the draws.
+        kl_weight: over the run.
+        num_data: examples in the data set.
+        num_steps: in the run.
+        steps_per_epoch: whole batches in the data set.
+        num_draws: for each training index.
+        accumulate: equal parts into which a batch is cut to save memory.
+        rematerialise: whether draws are recomputed in the backward pass.
+        clip_norm: largest global norm of the gradient, or `None`.
+        ema_decay: of the running mean of the parameters, or `None` for none.
+        snr_decay: of the gradient's running moments, or `None` for none.
+        augmentation: `(x, *, key)` to an augmented x, or `None`.
+    """
+
+    frozen: PyTree
+    labels: PyTree[str]
+    optimisation: Optimisation
+    objective: AbstractObjective
+    kl_weight: KLWarmup
+    num_data: int
+    num_steps: int
+    steps_per_epoch: int
+    num_draws: int
+    accumulate: int
+    rematerialise: bool
+    clip_norm: float | None
+    ema_decay: float | None
+    snr_decay: float | None
+    augmentation: Callable | None
+
+    def init(self, params: PyTree, model_state: eqx.nn.State | None) -> TrainState:
+        """The state before the first step. Copies: later steps reuse its memory."""
+        copy = lambda tree: jax.tree.map(_copy, tree)
+        params = copy(params)
+        zeros = lambda: jax.tree.map(jnp.zeros_like, params)
+        return TrainState(
+            params=params,
+            opt_state=copy(self.optimisation.transform.init(params)),
+            model_state=copy(model_state),
+            moments=None if self.snr_decay is None else (zeros(), zeros()),
+            ema=None if self.ema_decay is None else zeros(),
+            step=jnp.zeros((), jnp.int32),
+        )
+
+    def combine(self, params: PyTree) -> PyTree:
+        """(model, likelihood) with these trained leaves."""
+        return eqx.combine(params, self.frozen)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What `step` records, in order; calibration sums follow for classes."""
+        model, _ = self.frozen
+        names = ["loss", "elbo", "log_likelihood", "kl", "local_kl"]
+        if isinstance(model, ReportsInitialKL):
+            names += ["kl_initial", "kl_path"]
+        names += ["grad_norm", "kl_weight"]
+        names += [_suffixed("learning_rate", n) for n in sorted(self._rates)]
+        if self.snr_decay is not None:
+            labels = sorted(set(jax.tree.leaves(self.labels)))
+            names += [_suffixed("gradient_snr", n) for n in labels]
+        return tuple(names)
+
+    @property
+    def num_bins(self) -> int:
+        """Calibration bins after the named records: 0 where there are no classes."""
+        _, likelihood = self.frozen
+        return NUM_BINS if isinstance(likelihood, AbstractClassLikelihood) else 0
+
+    def step(
+        self, state: TrainState, batch: tuple[PyTree, PyTree], *, key: PRNGKeyArray
+    ) -> tuple[TrainState, Float[Array, " records"]]:
+        """Move the trained leaves against the gradient of one batch's loss.
+
+        Args:
+            state: before the step.
+            batch: inputs and targets.
+            key: of the augmentation and the draws.
+
+        Returns:
+            The state after it, and one row of records: those of `names`, then the
+            calibration sums.
+        """
+        augment_key, draw_key = jax.random.split(key)
+        if self.augmentation is not None:
+            batch = (self.augmentation(batch[0], key=augment_key), batch[1])
+        kl_weight = self.kl_weight.at(state.step, self.num_steps)
+        grads, records, sums, model_state = self._gradient(
+            state, batch, kl_weight, draw_key
+        )
+        grad_norm = optax.tree.norm(grads)
+        records |= {"grad_norm": grad_norm, "kl_weight": kl_weight}
+        for name, rate in self._rates.items():
+            records[_suffixed("learning_rate", name)] = jnp.asarray(rate(state.step))
+        if self.clip_norm is not None:
+            # The same rule as `optax.clip_by_global_norm`, on the norm at hand.
+            shrink = jnp.minimum(1.0, self.clip_norm / jnp.maximum(grad_norm, 1e-30))
+            grads = jax.tree.map(lambda g: g * shrink.astype(g.dtype), grads)
+        moments = self._update_moments(state, grads, records)
+        updates, opt_state = self.optimisation.transform.update(
+            grads, state.opt_state, state.params
+        )
+        params = optax.apply_updates(state.params, updates)
+        ema = state.ema
+        if self.ema_decay is not None:
+            ema = _running_mean(ema, params, self.ema_decay)
+        row = [records[name].astype(grad_norm.dtype) for name in self.names]
+        row = jnp.concatenate([jnp.stack(row), sums.astype(grad_norm.dtype)])
+        state = TrainState(params, opt_state, model_state, moments, ema, state.step + 1)
+        return state, row
+
+    def averaged(self, state: TrainState) -> PyTree:
+        """The running mean of the parameters, with its start at zero divided out."""
+        weight = 1.0 - self.ema_decay ** state.step.astype(float)
+        return jax.tree.map(lambda leaf: leaf / weight.astype(leaf.dtype), state.ema)
+
+    @property
+    def _rates(self):
+        return self.optimisation.rates
+
+    def _gradient(self, state, batch, kl_weight, key):
+        """Gradient, records, calibration sums and new batch statistics of a batch."""
+
+        def loss_fn(params, batch, model_state):
+            model, likelihood = self.combine(params)
+            loss, info = elbo_loss(
+                model,
+                likelihood,
+                batch,
+                num_data=self.num_data,
+                kl_weight=kl_weight,
+                key=key,
+                num_draws=self.num_draws,
+                objective=self.objective,
+                state=model_state,
+                rematerialise=self.rematerialise,
+            )
+            records = {
+                "loss": loss,
+                "elbo": info.elbo,
+                "log_likelihood": info.log_likelihood,
+                "kl": info.kl,
+                "local_kl": info.local_kl,
+            }
+            if isinstance(model, ReportsInitialKL):
+                kl_initial = model.kl_initial()
+                records |= {"kl_initial": kl_initial, "kl_path": info.kl - kl_initial}
+            sums = jnp.zeros(0)
+            if isinstance(likelihood, AbstractClassLikelihood):
+                probs = jnp.mean(likelihood.probs(info.output), axis=(0, 1))
+                sums = calibration_sums(probs, batch[1]).ravel()
+            return loss, (records, sums, info.state)
+
+        grad_fn = jax.grad(loss_fn, has_aux=True)
+        if self.accumulate == 1:
+            grads, aux = grad_fn(state.params, batch, state.model_state)
+            return grads, *aux
+        parts = jax.tree.map(
+            lambda a: a.reshape(self.accumulate, -1, *a.shape[1:]), batch
+        )
+
+        # Every part meets the same draw (one key), as one big batch would; that makes
+        # the mean of the parts' gradients the big batch's.
+        def next_part(model_state, part):
+            grads, (records, sums, model_state) = grad_fn(
+                state.params, part, model_state
+            )
+            return model_state, (grads, records, sums)
+
+        first, rest = (
+            jax.tree.map(lambda a: a[0], parts),
+            jax.tree.map(lambda a: a[1:], parts),
+        )
+        model_state, total = next_part(state.model_state, first)
+
+        def add_part(carry, part):
+            model_state, total = carry
+            model_state, new = next_part(model_state, part)
+            return (model_state, jax.tree.map(jnp.add, total, new)), None
+
+        (model_state, total), _ = jax.lax.scan(add_part, (model_state, total), rest)
+        grads, records, sums = total
+        mean = lambda tree: jax.tree.map(lambda a: a / self.accumulate, tree)
+        return mean(grads), mean(records), sums, model_state
+
+    def _update_moments(self, state, grads, records):
+        """Running moments of the gradient; at an epoch's end, their ratio.
+
+        For each label, the mean over entries of |mean| / standard deviation. Two
+        passes over the parameters a step; the ratio itself is taken once an epoch.
+        """
+        if self.snr_decay is None:
+            return None
+        mean = _running_mean(state.moments[0], grads, self.snr_decay)
+        squares = jax.tree.map(jnp.square, grads)
+        square = _running_mean(state.moments[1], squares, self.snr_decay)
+        step = state.step + 1
+        unbias = 1.0 / (1.0 - self.snr_decay ** step.astype(float))
+
+        def entry_ratios(m, s):
+            m, s = m * unbias.astype(m.dtype), s * unbias.astype(s.dtype)
+            variance = jnp.maximum(s - m**2, 0.0)
+            # A constant gradient has no noise: its ratio stops at 1e4.
+            return jnp.sum(jnp.abs(m) / jnp.sqrt(variance + 1e-8 * m**2 + 1e-30))
+
+        def ratio(name):
+            ms = _leaves_of(mean, self.labels, name)
+            ss = _leaves_of(square, self.labels, name)
+            total = sum(entry_ratios(m, s) for m, s in zip(ms, ss, strict=True))
+            return jnp.asarray(total / sum(m.size for m in ms), records["loss"].dtype)
+
+        for name in sorted(set(jax.tree.leaves(self.labels))):
+            records[_suffixed("gradient_snr", name)] = jax.lax.cond(
+                step % self.steps_per_epoch == 0,
+                lambda name=name: ratio(name),
+                lambda: jnp.full((), jnp.nan, records["loss"].dtype),
+            )
+        return mean, square
+
+
+def _copy(leaf):
+    if not eqx.is_array(leaf):
+        return leaf
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        data = jnp.array(jax.random.key_data(leaf), copy=True)
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
+    # With a type of its own: a weak one would have the loop traced twice.
+    return jnp.array(leaf, leaf.dtype, copy=True)
+
+
+def _running_mean(mean, new, decay):
+    return jax.tree.map(lambda m, x: decay * m + (1 - decay) * x, mean, new)
+
+
+def _leaves_of(tree, labels, name):
+    pairs = zip(jax.tree.leaves(tree), jax.tree.leaves(labels), strict=True)
+    return [leaf for leaf, label in pairs if label == name]
+
+
+def _suffixed(record: str, label: str) -> str:
+    """`record` for the weights, `record_noise` for the noise."""
+    return record if label == "weights" else f"{record}_{label}"

@@ -1,0 +1,148 @@
+"""Choosing hyperparameters by the validation split."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from .._types import PRNGKeyArray
+from ..functions._base import AbstractRandomFunction
+from ..likelihood import AbstractLikelihood
+from ._check import check_positive
+from ._errors import NonFiniteError
+from ._fit import Fit, fit
+from ._session import logger
+
+
+class LogUniform(eqx.Module):
+    """Positive numbers whose logarithm is uniform.
+
+    Attributes:
+        low: the smallest.
+        high: the largest.
+    """
+
+    low: float
+    high: float
+
+    def __check_init__(self) -> None:
+        if not 0 < self.low < self.high:
+            raise ValueError(
+                f"`LogUniform` needs 0 < low < high, got {self.low} and {self.high}."
+            )
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """One of them."""
+        return float(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
+
+
+class Tuning(NamedTuple):
+    """What a search found.
+
+    Attributes:
+        table: for each trial its setting and its validation scores, best NLL first;
+            a trial that diverged has an infinite NLL.
+        setting: the best one.
+        fit: the best trial's.
+    """
+
+    table: list[dict[str, float]]
+    setting: dict[str, float]
+    fit: Fit
+
+
+def tune(
+    make_model: Callable[[dict[str, float]], AbstractRandomFunction],
+    split: Any,
+    likelihood: AbstractLikelihood,
+    *,
+    validation: Any,
+    space: Mapping[str, Sequence[float] | LogUniform],
+    key: PRNGKeyArray,
+    num_trials: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Tuning:
+    """Search settings for the least negative log likelihood of held-out rows.
+
+    Args:
+        make_model: builds the model of a setting. It gets all of the setting;
+            `learning_rate` also goes to `fit`.
+        split: training data.
+        likelihood: of the targets.
+        validation: the split to choose by. Never the test split.
+        space: names to values to try, or to a range; for instance
+            `{"learning_rate": LogUniform(1e-4, 1e-2), "sigma": (0.05, 0.1, 0.2)}`.
+        key: of the search, and of every trial: all meet the same noise.
+        num_trials: random settings to try; `None` tries every combination, which
+            needs values rather than ranges.
+        options: further arguments of `fit`: `num_epochs` at least.
+
+    Raises:
+        ValueError: for an empty space, or a range without `num_trials`.
+        NonFiniteError: if every trial diverged.
+    """
+    search_key, fit_key = jax.random.split(key)
+    results = []
+    for setting in _settings(space, num_trials, search_key):
+        arguments = dict(options or {}) | {"key": fit_key, "validation": validation}
+        if "learning_rate" in setting:
+            arguments["learning_rate"] = setting["learning_rate"]
+        try:
+            result = fit(make_model(setting), split, likelihood, **arguments)
+        except NonFiniteError as error:
+            logger.warning("%s diverged: %s", setting, error)
+            results.append((math.inf, {**setting, "val_nll": math.inf}, None))
+            continue
+        scores = _chosen_scores(result.history)
+        logger.info("%s: validation NLL %.4f", setting, scores["val_nll"])
+        results.append((scores["val_nll"], setting | scores, result))
+    results.sort(key=lambda trial: trial[0])
+    _, row, result = results[0]
+    if result is None:
+        raise NonFiniteError(
+            f"All {len(results)} trials diverged: search smaller learning rates."
+        )
+    table = [row for _, row, _ in results]
+    return Tuning(table, {name: row[name] for name in space}, result)
+
+
+def _settings(space, num_trials, key) -> list[dict[str, float]]:
+    if not space:
+        raise ValueError(
+            "`space` is empty: name what to search, as in {'learning_rate': (1e-3,)}."
+        )
+    ranges = [name for name, values in space.items() if isinstance(values, LogUniform)]
+    if num_trials is None:
+        if ranges:
+            raise ValueError(
+                f"`space` has a range for {ranges[0]!r}, which has no end of values: "
+                "pass `num_trials`, or give the values to try."
+            )
+        combinations = itertools.product(*space.values())
+        return [dict(zip(space, values, strict=True)) for values in combinations]
+    check_positive(num_trials=num_trials)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    return [
+        {
+            name: values.sample(rng)
+            if isinstance(values, LogUniform)
+            else float(values[rng.integers(len(values))])
+            for name, values in space.items()
+        }
+        for _ in range(num_trials)
+    ]
+
+
+def _chosen_scores(history: dict[str, np.ndarray]) -> dict[str, float]:
+    """The validation scores of the last validated epoch."""
+    nlls = history["val_nll"]
+    last = int(np.flatnonzero(np.isfinite(nlls))[-1])
+    return {
+        name: float(values[last])
+        for name, values in history.items()
+        if name.startswith("val_")
+    }

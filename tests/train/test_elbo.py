@@ -1,0 +1,148 @@
+"""The bound against closed forms, and its scale."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from train.linear_model import (
+    NOISE,
+    PRIOR,
+    exact_elbo,
+    linear_data,
+    linear_model,
+)
+
+from ornstein.functions._base import AbstractRandomFunction, Draw, label_tree
+from ornstein.likelihood import Gaussian
+from ornstein.train import ImportanceWeighted, elbo_loss
+
+LIKELIHOOD = Gaussian(NOISE)
+
+
+def test_elbo_is_the_closed_form():
+    """4,000 draws. Catches a KL divided by the batch, or a wrong sign (seen)."""
+    split, model = linear_data(), linear_model()
+    loss, info = eqx.filter_jit(elbo_loss)(
+        model,
+        LIKELIHOOD,
+        (jnp.asarray(split.x), jnp.asarray(split.y)),
+        num_data=64,
+        key=jr.key(0),
+        num_draws=4000,
+    )
+    exact = exact_elbo(model, split)
+    # Sd of one draw's elbo, from the draws' spread in log likelihood.
+    x = split.x.astype(float)
+    hessian = x.T @ x / NOISE**2 * math.exp(-4)
+    gradient = x.T @ (split.y[:, 0] - x @ np.zeros(3)) / NOISE**2 * math.exp(-2)
+    sd = math.sqrt(gradient @ gradient + 0.5 * np.sum(hessian**2))
+    assert abs(float(info.elbo) - exact) < 4.5 * sd / math.sqrt(4000)
+    assert float(loss) == pytest.approx(-float(info.elbo) / 64, rel=1e-5)
+    parts = info.log_likelihood - info.kl - info.local_kl
+    assert float(info.elbo) == pytest.approx(float(parts), rel=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [32, 16, 8])
+def test_mean_over_batches_is_the_whole(batch_size):
+    """Exactly, at one draw. Catches a scale N / n that is off (seen: KL / n)."""
+    split, model = linear_data(), linear_model()
+
+    def loss(x, y):
+        return elbo_loss(
+            model, LIKELIHOOD, (x, y), num_data=64, key=jr.key(1), kl_weight=0.3
+        )[0]
+
+    x, y = jnp.asarray(split.x), jnp.asarray(split.y)
+    whole = loss(x, y)
+    parts = jax.vmap(loss)(x.reshape(-1, batch_size, 3), y.reshape(-1, batch_size, 1))
+    assert float(jnp.mean(parts)) == pytest.approx(float(whole), rel=1e-5)
+
+
+def test_kl_weight_scales_the_kl_alone():
+    split, model = linear_data(), linear_model()
+    batch = (jnp.asarray(split.x), jnp.asarray(split.y))
+    loss = lambda beta: elbo_loss(
+        model, LIKELIHOOD, batch, num_data=64, key=jr.key(2), kl_weight=beta
+    )
+    (at_0, info_0), (at_2, info_2) = loss(0.0), loss(2.0)
+    assert float(at_2 - at_0) == pytest.approx(2 * float(model.kl()) / 64, rel=1e-4)
+    assert float(info_0.elbo) == float(info_2.elbo)
+
+
+class PriorDraws(AbstractRandomFunction):
+    """y = w for all rows, w ~ q = p = N(0, PRIOR^2): its sampled log ratio is 0."""
+
+    anchor: jax.Array
+    num_strata: int = 1
+    training_indices: tuple = (None,)
+
+    def __call__(
+        self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
+    ) -> Draw:
+        w = PRIOR * jr.normal(key)
+        rows = x.shape[0]
+        output = jnp.full((rows, 1), w) + self.anchor
+        return Draw(output, jnp.zeros(()), jnp.zeros(rows), state)
+
+    def labels(self) -> Any:
+        return label_tree(self, "weights")
+
+
+def test_importance_weighting_reaches_the_evidence():
+    """One observation: the evidence is a Gaussian density. Catches a lost log n."""
+    y = jnp.asarray([[1.5]])
+    loss, info = eqx.filter_jit(elbo_loss)(
+        PriorDraws(jnp.zeros(())),
+        LIKELIHOOD,
+        (jnp.zeros((1, 1)), y),
+        num_data=1,
+        key=jr.key(3),
+        num_draws=20_000,
+        objective=ImportanceWeighted(),
+    )
+    variance = PRIOR**2 + NOISE**2
+    evidence = -0.5 * math.log(2 * math.pi * variance) - 1.5**2 / (2 * variance)
+    # Relative sd of a weight is about 2 here: 2 / sqrt(20,000) = 0.014.
+    assert -float(loss) == pytest.approx(evidence, abs=0.065)
+    assert float(info.elbo) < evidence - 1.0
+
+
+class TwoMembers(AbstractRandomFunction):
+    """Two constants, one KL each, rows with latents of their own."""
+
+    values: jax.Array
+    num_strata: int = 2
+    training_indices: tuple = (0, 1)
+
+    def __call__(
+        self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
+    ) -> Draw:
+        value = self.values[index]
+        rows = x.shape[0]
+        output = jnp.broadcast_to(value, (rows, 1))
+        return Draw(output, value, 0.1 * jnp.ones(rows), state)
+
+    def labels(self) -> Any:
+        return label_tree(self, "weights")
+
+
+def test_members_are_averaged_and_local_kl_scales_with_the_data():
+    """By hand. Catches a sum over members, and a local KL counted once (both seen)."""
+    y = jnp.asarray([[0.0], [1.0]])
+    model = TwoMembers(jnp.asarray([0.5, 2.0]))
+    loss, info = elbo_loss(
+        model, LIKELIHOOD, (jnp.zeros((2, 1)), y), num_data=10, key=jr.key(0)
+    )
+    log_p = lambda value: (
+        -0.5 * ((value - np.asarray(y)) / NOISE) ** 2
+        - 0.5 * math.log(2 * math.pi * NOISE**2)
+    )
+    log_likelihood = np.mean([log_p(0.5).mean(), log_p(2.0).mean()])
+    assert float(info.local_kl) == pytest.approx(10 * 0.1)
+    assert float(info.kl) == pytest.approx(1.25)
+    assert float(loss) == pytest.approx(-log_likelihood + 0.1 + 1.25 / 10, rel=1e-5)

@@ -1,0 +1,444 @@
+"""`fit` against the optimum of conjugate linear regression, and against itself."""
+
+import logging
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+from train.linear_model import (
+    NOISE,
+    LinearMeanField,
+    exact_elbo,
+    linear_data,
+    linear_model,
+    mean_field_optimum,
+)
+
+from ornstein.data._base import Split
+from ornstein.functions._base import AbstractRandomFunction, Draw, label_tree
+from ornstein.likelihood import Categorical, Gaussian
+from ornstein.train import (
+    Constant,
+    EarlyStopping,
+    Fit,
+    ImportanceWeighted,
+    NonFiniteError,
+    fit,
+)
+
+LIKELIHOOD = Gaussian(NOISE)
+
+
+def quick_fit(model: Any = None, **options: Any) -> Fit:
+    settings: dict[str, Any] = {
+        "num_epochs": 3,
+        "batch_size": 16,
+        "learning_rate": 1e-2,
+        "key": jr.key(0),
+    }
+    settings |= options
+    split = settings.pop("split", linear_data())
+    likelihood = settings.pop("likelihood", LIKELIHOOD)
+    return fit(
+        linear_model() if model is None else model, split, likelihood, **settings
+    )
+
+
+def assert_same(a: Any, b: Any) -> None:
+    for left, right in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_recovers_the_mean_field_optimum():
+    """Precision = the diagonal of the true one. Catches KL / N twice (seen), wrong
+    minibatch scale (seen) and a KL weight that is not 1 (seen).
+    """
+    split = linear_data()
+    result = quick_fit(split=split, num_epochs=600, num_draws=8, learning_rate=2e-2)
+    mean, sd = mean_field_optimum(split)
+    model = result.model
+    np.testing.assert_allclose(model.mean, mean, atol=0.1 * sd.max())
+    np.testing.assert_allclose(jnp.exp(model.log_scale), sd, rtol=0.06)
+    best = LinearMeanField(
+        jnp.asarray(mean, jnp.float32),
+        jnp.log(jnp.asarray(sd, jnp.float32)),
+        model.prior_scale,
+    )
+    exact = exact_elbo(best, split)
+    assert exact - 0.1 < exact_elbo(model, split) <= exact + 1e-3
+    # The history's elbo is in nats per data set, at KL weight 1.
+    assert np.mean(result.history["elbo"][-100:]) == pytest.approx(exact, abs=0.6)
+    parts = result.history["log_likelihood"] - result.history["kl"]
+    np.testing.assert_allclose(result.history["elbo"], parts, rtol=1e-4)
+
+
+def test_frozen_leaves_do_not_move_and_the_users_model_stays():
+    """Catches a prior that is trained, and donated memory of the user's arrays."""
+    model = linear_model()
+    likelihood = Gaussian(NOISE, learn_scale=True)
+    result = quick_fit(model, likelihood=likelihood)
+    assert_same(result.model.prior_scale, model.prior_scale)
+    assert float(jnp.abs(result.model.mean - model.mean).min()) > 1e-3
+    assert result.likelihood.log_scale != likelihood.log_scale
+    assert_same(model, linear_model())
+    fixed = quick_fit(model)
+    assert_same(fixed.likelihood, LIKELIHOOD)
+
+
+def test_each_label_has_its_optimiser():
+    """Plain SGD by hand for one step of each. Catches swapped labels (seen)."""
+    model = linear_model(scale_label="noise")
+    options: dict[str, Any] = {
+        "num_epochs": 1,
+        "batch_size": 64,
+        "schedule": Constant(),
+        "clip_norm": None,
+        "optimiser": optax.sgd,
+    }
+    both = quick_fit(model, learning_rate={"weights": 0.1, "noise": 0.01}, **options)
+    once = quick_fit(model, learning_rate=1.0, **options)
+    move = lambda r: (r.model.mean - model.mean, r.model.log_scale - model.log_scale)
+    (mean, scale), (unit_mean, unit_scale) = move(both), move(once)
+    np.testing.assert_allclose(mean, 0.1 * unit_mean, rtol=1e-4)
+    np.testing.assert_allclose(scale, 0.01 * unit_scale, rtol=1e-4, atol=1e-7)
+    assert both.history["learning_rate_noise"][0] == pytest.approx(0.01)
+    own = quick_fit(
+        model,
+        optimiser=optax.sgd(0.1),
+        **{k: v for k, v in options.items() if k != "optimiser"},
+    )
+    np.testing.assert_allclose(own.model.mean, both.model.mean, rtol=1e-5)
+    assert "learning_rate" not in own.history
+
+
+@pytest.mark.parametrize("accumulate", [2, 4])
+def test_accumulation_is_the_big_batch(accumulate):
+    """The same parameters. Catches a dropped or repeated part (seen)."""
+    whole, parts = quick_fit(), quick_fit(accumulate=accumulate)
+    np.testing.assert_allclose(whole.model.mean, parts.model.mean, rtol=1e-4)
+    np.testing.assert_allclose(whole.model.log_scale, parts.model.log_scale, rtol=1e-4)
+    for name in ("loss", "elbo", "kl", "log_likelihood", "grad_norm"):
+        np.testing.assert_allclose(whole.history[name], parts.history[name], rtol=1e-4)
+
+
+def test_batch_by_batch_gives_the_same_numbers():
+    inside, outside = quick_fit(), quick_fit(in_memory=False)
+    np.testing.assert_allclose(inside.model.mean, outside.model.mean, rtol=1e-5)
+    np.testing.assert_allclose(
+        inside.history["elbo"], outside.history["elbo"], rtol=1e-5
+    )
+
+
+def test_rematerialised_is_the_same():
+    np.testing.assert_allclose(
+        quick_fit().model.mean, quick_fit(rematerialise=True).model.mean, rtol=1e-5
+    )
+
+
+def test_the_step_is_compiled_once():
+    """Traces of the model: one at the door, one in the step, however long the run."""
+    count = 0
+
+    class Counting(AbstractRandomFunction):
+        inner: LinearMeanField
+        num_strata: int = 1
+        training_indices: tuple = (None,)
+
+        def __call__(self, x, *, key, index=None, state=None):
+            nonlocal count
+            count += 1
+            return self.inner(x, key=key, index=index, state=state)
+
+        def labels(self):
+            return label_tree(self, "weights", frozen=[self.inner.prior_scale])
+
+    quick_fit(Counting(linear_model()), num_epochs=50)
+    assert count == 2
+
+
+def test_batch_larger_than_the_data_is_clipped_and_logged(caplog):
+    with caplog.at_level(logging.INFO, logger="ornstein"):
+        clipped = quick_fit(batch_size=1000)
+    assert "batch_size=1000 clipped to the 64 rows" in caplog.text
+    assert_same(clipped.model, quick_fit(batch_size=64).model)
+
+
+def test_kl_warmup_and_weight_are_recorded_and_elbo_is_honest():
+    result = quick_fit(num_epochs=8, kl_weight=0.5, kl_warmup=0.5)
+    # 4 steps an epoch, 16 of 32 rising; the last step of epoch e is 4e - 1.
+    expected = 0.5 * np.minimum((4 * np.arange(1, 9) - 1) / 16, 1)
+    np.testing.assert_allclose(result.history["kl_weight"], expected, rtol=1e-6)
+    last = {name: values[-1] for name, values in result.history.items()}
+    assert last["elbo"] == pytest.approx(last["log_likelihood"] - last["kl"], rel=1e-4)
+    at_weight = -(last["log_likelihood"] - 0.5 * last["kl"]) / 64
+    assert last["loss"] == pytest.approx(at_weight, rel=1e-4)
+
+
+def test_clipping_is_optax():
+    """One step of SGD at rate 1: its length is the clip norm."""
+    result = quick_fit(
+        num_epochs=1,
+        batch_size=64,
+        optimiser=optax.sgd,
+        learning_rate=1.0,
+        schedule=Constant(),
+        clip_norm=1e-2,
+    )
+    start = linear_model()
+    move = optax.tree.sub(
+        eqx.filter(result.model, eqx.is_array), eqx.filter(start, eqx.is_array)
+    )
+    assert float(optax.tree.norm(move)) == pytest.approx(1e-2, rel=1e-3)
+    assert result.history["grad_norm"][0] > 1e-2
+
+
+class Plain(AbstractRandomFunction):
+    """A point: y = slope * x, or two logits."""
+
+    slope: jax.Array
+    num_strata: int = 1
+    training_indices: tuple = (None,)
+
+    def __call__(
+        self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
+    ) -> Draw:
+        output = x * self.slope[None]
+        return Draw(output, jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+
+    def labels(self) -> Any:
+        return label_tree(self, "weights")
+
+
+def test_running_mean_of_the_weights():
+    """By hand, with steps of SGD on one number. Catches a lost debiasing (seen)."""
+    x = np.ones((4, 1), np.float32)
+    result = quick_fit(
+        Plain(jnp.zeros(1)),
+        split=Split(x, x),
+        likelihood=Gaussian(1.0),
+        batch_size=4,
+        optimiser=optax.sgd,
+        learning_rate=0.5,
+        schedule=Constant(),
+        clip_norm=None,
+        ema_decay=0.9,
+    )
+    slopes = 1 - 0.5 ** np.arange(1, 4)
+    weights = 0.9 ** np.arange(2, -1, -1)
+    assert float(result.model.slope[0]) == pytest.approx(slopes[-1])
+    expected = weights @ slopes / weights.sum()
+    assert float(result.averaged().model.slope[0]) == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="ema_decay=0.999"):
+        quick_fit().averaged()
+
+
+def test_gradient_snr_of_known_noise():
+    """A gradient of mean 1 and sd 2, batches of one. Catches m / variance (seen)."""
+    targets = 1 + 2 * np.random.default_rng(0).standard_normal((4000, 1))
+    targets = (targets - targets.mean()) / targets.std() * 2 + 1
+    result = quick_fit(
+        Plain(jnp.zeros(1)),
+        split=Split(np.ones((4000, 1), np.float32), targets.astype(np.float32)),
+        likelihood=Gaussian(1.0),
+        num_epochs=1,
+        batch_size=1,
+        optimiser=optax.sgd,
+        learning_rate=1e-12,
+        clip_norm=None,
+        snr_decay=0.9995,
+    )
+    # About 2,000 effective draws: sd of the ratio 0.5 * sqrt(1.125 / 2000) = 0.012.
+    assert result.history["gradient_snr"][0] == pytest.approx(0.5, abs=0.055)
+
+
+def test_accuracy_and_ece_of_known_probabilities():
+    """75 % confident, 60 % right. Catches an ECE of logits or of unweighted bins."""
+    logit = math.log(0.75 / 0.25)
+    x = np.tile([[logit, 0.0]], (20, 1)).astype(np.float32)
+    y = np.array([0] * 12 + [1] * 8, np.int32)
+    split = Split(x, y)
+    result = quick_fit(
+        Plain(jnp.ones(2)),
+        split=split,
+        likelihood=Categorical(),
+        batch_size=5,
+        learning_rate=1e-12,
+        validation=split,
+        validation_draws=2,
+    )
+    nll = -(0.6 * math.log(0.75) + 0.4 * math.log(0.25))
+    for prefix in ("", "val_"):
+        np.testing.assert_allclose(result.history[prefix + "accuracy"], 0.6, rtol=1e-5)
+        np.testing.assert_allclose(result.history[prefix + "ece"], 0.15, atol=1e-5)
+    np.testing.assert_allclose(result.history["val_nll"], nll, rtol=1e-4)
+
+
+def test_early_stopping_returns_the_best_epoch():
+    """Training pulls the slope to 1, validation wants 0.5: the best is on the way."""
+    x = np.ones((4, 1), np.float32)
+    result = quick_fit(
+        Plain(jnp.zeros(1)),
+        split=Split(x, x),
+        likelihood=Gaussian(1.0),
+        num_epochs=100,
+        batch_size=4,
+        optimiser=optax.sgd,
+        learning_rate=0.1,
+        schedule=Constant(),
+        validation=Split(x, 0.5 * x),
+        early_stopping=EarlyStopping(patience=3),
+    )
+    slopes = 1 - 0.9 ** np.arange(1, 101)
+    best = int(np.argmin((slopes - 0.5) ** 2))
+    assert len(result.history["val_nll"]) == best + 1 + 3
+    assert float(result.model.slope[0]) == pytest.approx(slopes[best], rel=1e-5)
+
+
+def test_augmentation_meets_the_inputs():
+    """Inputs doubled at training: the slope is halved."""
+    x = np.ones((4, 1), np.float32)
+    result = quick_fit(
+        Plain(jnp.zeros(1)),
+        split=Split(x, x),
+        likelihood=Gaussian(0.1),
+        num_epochs=300,
+        batch_size=4,
+        learning_rate=0.05,
+        augmentation=lambda x, *, key: 2.0 * x,
+    )
+    assert float(result.model.slope[0]) == pytest.approx(0.5, abs=1e-2)
+
+
+class Counter(AbstractRandomFunction):
+    """Batch statistics: the number of calls."""
+
+    slope: jax.Array
+    calls: eqx.nn.StateIndex
+    num_strata: int = 1
+    training_indices: tuple = (None,)
+
+    def __call__(
+        self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
+    ) -> Draw:
+        assert state is not None
+        state = state.set(self.calls, state.get(self.calls) + 1)
+        return Draw(x * self.slope[None], jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+
+    def labels(self) -> Any:
+        return label_tree(self, "weights")
+
+
+@pytest.mark.parametrize("num_draws", [1, 3])
+def test_batch_statistics_move_on(num_draws):
+    """12 steps, one update each however many draws. Catches a state that is reset."""
+    make = lambda: Counter(jnp.zeros(1), eqx.nn.StateIndex(jnp.zeros(())))
+    model, state = eqx.nn.make_with_state(make)()
+    x = np.ones((64, 1), np.float32)
+    result = quick_fit(model, split=Split(x, x), state=state, num_draws=num_draws)
+    assert float(result.state.get(model.calls)) == 12.0
+
+
+class Diverging(AbstractRandomFunction):
+    """Its KL (or its gradient) stops being a number when the slope passes 1/2."""
+
+    slope: jax.Array
+    fault: str = eqx.field(static=True)
+    num_strata: int = 1
+    training_indices: tuple = (None,)
+
+    def __call__(
+        self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
+    ) -> Draw:
+        distance = jnp.maximum(0.5 - self.slope[0], 0.0)
+        kl = -1e-9 * jnp.log(distance) if self.fault == "kl" else jnp.sqrt(distance)
+        return Draw(x * self.slope[None], kl, jnp.zeros(x.shape[0]), state)
+
+    def labels(self) -> Any:
+        return label_tree(self, "weights")
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_non_finite_loss_stops_with_step_and_cause(in_memory):
+    """SGD at rate 0.2 passes 0.5 after three steps: 0.2, 0.36, 0.488, 0.59."""
+    x = np.ones((4, 1), np.float32)
+    options: dict[str, Any] = {
+        "split": Split(x, x),
+        "likelihood": Gaussian(1.0),
+        "num_epochs": 20,
+        "batch_size": 2,
+        "optimiser": optax.sgd,
+        "learning_rate": 0.2,
+        "schedule": Constant(),
+        "in_memory": in_memory,
+    }
+    with pytest.raises(NonFiniteError, match=r"step 4 \(epoch 3, .* 0.2\): kl is not"):
+        quick_fit(Diverging(jnp.zeros(1), "kl"), **options)
+    with pytest.raises(NonFiniteError, match="its gradient is not"):
+        quick_fit(Diverging(jnp.full(1, 0.5), "gradient"), **options)
+
+
+class Pair(NamedTuple):
+    """A split of the user's own, which nothing has checked yet."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+NAN = Pair(linear_data().x.copy(), linear_data().y)
+NAN.x[5, 1] = np.nan
+BAD = [
+    ({"batch_size": 0}, "`batch_size` must be at least 1, got 0"),
+    ({"num_epochs": 0}, "`num_epochs` must be at least 1, got 0"),
+    ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0.0"),
+    ({"learning_rate": -1e-3}, "`learning_rate` must be positive"),
+    ({"kl_weight": -1.0}, "`kl_weight` must be finite and not negative"),
+    ({"kl_warmup": 1.5}, "`kl_warmup` must be a fraction"),
+    ({"ema_decay": 1.0}, "`ema_decay` must be between 0 and 1"),
+    ({"clip_norm": 0.0}, "`clip_norm` must be positive"),
+    ({"accumulate": 3}, "cannot be cut into accumulate=3 equal parts"),
+    ({"resume": True}, "`resume` needs the `run`"),
+    ({"early_stopping": EarlyStopping()}, "needs a `validation` split"),
+    (
+        {"objective": ImportanceWeighted(), "num_draws": 2, "accumulate": 2},
+        "`ImportanceWeighted` is no mean over rows",
+    ),
+    ({"split": NAN}, "inputs of `split` have NaN .* first in row 5"),
+    (
+        {"split": Pair(NAN.x[:0], NAN.y[:0])},
+        "`split` has no rows",
+    ),
+    (
+        {"split": Pair(NAN.x, NAN.y[:-1])},
+        "64 rows of inputs and 63 of targets",
+    ),
+    ({"validation": NAN}, "inputs of `validation` have NaN"),
+    ({"optimiser": {"noise": optax.adam}}, "also trains leaves labelled 'weights'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD)
+def test_bad_input_is_one_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
+        quick_fit(**options)
+
+
+def test_nothing_to_train_is_refused():
+    class Frozen(AbstractRandomFunction):
+        slope: jax.Array
+        num_strata: int = 1
+        training_indices: tuple = (None,)
+
+        def __call__(self, x, *, key, index=None, state=None):
+            return Draw(x[:, :1], jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+
+        def labels(self):
+            return label_tree(self, "frozen")
+
+    with pytest.raises(ValueError, match="Nothing is to be trained"):
+        quick_fit(Frozen(jnp.zeros(1)))

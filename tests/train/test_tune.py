@@ -1,0 +1,88 @@
+"""Search finds what a closed form says is best."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from train.linear_model import NOISE, linear_data, linear_model
+from train.test_fit import Diverging
+
+from ornstein.data._base import Split
+from ornstein.likelihood import Gaussian
+from ornstein.train import LogUniform, NonFiniteError, tune
+
+DATA = linear_data(num_rows=80)
+TRAIN, HELD = Split(DATA.x[:64], DATA.y[:64]), Split(DATA.x[64:], DATA.y[64:])
+
+
+def search(
+    make_model: Any, space: Any, num_epochs: int = 30, num_trials: int | None = None
+) -> Any:
+    return tune(
+        make_model,
+        TRAIN,
+        Gaussian(NOISE),
+        validation=HELD,
+        space=space,
+        key=jr.key(0),
+        num_trials=num_trials,
+        options={"num_epochs": num_epochs, "batch_size": 64},
+    )
+
+
+def test_grid_finds_the_rate_that_trains():
+    """1e-6 does not move and 0.1 does. Catches a rate that never reaches `fit`."""
+    met = []
+    make = lambda setting: met.append(setting) or linear_model()
+    tuning = search(make, {"learning_rate": (1e-6, 0.1), "sigma": (0.5,)})
+    assert [s["learning_rate"] for s in met] == [1e-6, 0.1]
+    assert all(s["sigma"] == 0.5 for s in met)
+    assert tuning.setting == {"learning_rate": 0.1, "sigma": 0.5}
+    good, bad = (row["val_nll"] for row in tuning.table)
+    assert good < bad - 1.0
+    assert tuning.fit.history["val_nll"][-1] == good
+
+
+def test_random_search_draws_from_its_ranges():
+    space = {"learning_rate": LogUniform(0.1, 0.2), "sigma": (0.5, 1.0)}
+    tuning = search(lambda setting: linear_model(), space, num_trials=3, num_epochs=1)
+    rates = [row["learning_rate"] for row in tuning.table]
+    assert len(set(rates)) == 3
+    assert all(0.1 <= rate <= 0.2 for rate in rates)
+    assert all(row["sigma"] in (0.5, 1.0) for row in tuning.table)
+    nlls = [row["val_nll"] for row in tuning.table]
+    assert nlls == sorted(nlls)
+
+
+def test_diverged_trials_come_last_and_all_diverged_is_an_error():
+    """One slope on the first column: SGD-like Adam steps of 0.9 pass 1/2 at once."""
+    diverging = lambda setting: Diverging(jnp.zeros(1), "kl")
+    train, held = (Split(split.x[:, :1], split.y + 3) for split in (TRAIN, HELD))
+    options = {
+        "validation": held,
+        "key": jr.key(0),
+        "options": {"num_epochs": 2, "batch_size": 64},
+    }
+    space = {"learning_rate": (0.9, 1e-6)}
+    tuning = tune(diverging, train, Gaussian(NOISE), space=space, **options)
+    assert [row["learning_rate"] for row in tuning.table] == [1e-6, 0.9]
+    assert tuning.table[-1]["val_nll"] == np.inf
+    space = {"learning_rate": (0.9,)}
+    with pytest.raises(NonFiniteError, match="All 1 trials diverged"):
+        tune(diverging, train, Gaussian(NOISE), space=space, **options)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ({}, "`space` is empty"),
+        ({"learning_rate": LogUniform(0.1, 1.0)}, "pass `num_trials`"),
+    ],
+)
+def test_bad_spaces(space, message):
+    with pytest.raises(ValueError, match=message):
+        search(lambda setting: linear_model(), space)
+    with pytest.raises(ValueError, match="0 < low < high"):
+        LogUniform(1.0, np.float64(0.5))
