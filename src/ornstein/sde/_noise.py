@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from .._types import Array, Float, Int, PRNGKeyArray, PyTree
+from .._types import Array, Float, PRNGKeyArray, PyTree, Shaped
 
 
 def is_none(x: Any) -> bool:
@@ -68,7 +68,7 @@ def add_noise(y: PyTree[Array], g: PyTree, dw: PyTree, scale: float = 1.0) -> Py
     if g is None:
         return y
 
-    def add(gi: Any, dwi: Any, yi: Array) -> Array:
+    def add(gi: Any, dwi: Any, yi: Any) -> Any:
         return yi if gi is None else yi + scale * gi * dwi
 
     return jax.tree.map(add, g, dw, y, is_leaf=is_none)
@@ -106,7 +106,7 @@ class Increments(eqx.Module):
     use_levy: bool = eqx.field(static=True)
 
     def __call__(
-        self, step: Int[Array, ""], t0: Float[Array, ""], t1: Float[Array, ""]
+        self, step: Shaped[Array, ""], t0: Float[Array, ""], t1: Float[Array, ""]
     ) -> tuple[PyTree, PyTree | None]:
         """The increment of step number `step`, from `t0` to `t1`: $W$ and $H$."""
         dt = (t1 - t0) / self.num_fine

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Array, ArrayLike, Float
+from .._types import Array, ArrayLike, Float, RealScalar
 
 # How far dt may be from dividing an interval, relative to dt.
 _DIVIDES = 1e-4
@@ -170,11 +170,11 @@ class Adaptive(AbstractStepsize):
         tree_tol: the shortest time that the path resolves, relative to the interval.
     """
 
-    rtol: float = 1e-3
-    atol: float = 1e-4
-    first_dt: float | None = None
+    rtol: RealScalar = 1e-3
+    atol: RealScalar = 1e-4
+    first_dt: RealScalar | None = None
     max_steps: int = eqx.field(static=True, default=4096)
-    tree_tol: float = 2.0**-14
+    tree_tol: RealScalar = 2.0**-14
 
     def __check_init__(self):
         for name in ("rtol", "atol"):
@@ -183,7 +183,7 @@ class Adaptive(AbstractStepsize):
             _check_step("first_dt", self.first_dt)
 
 
-def _check_step(name: str, value: float) -> None:
+def _check_step(name: str, value: RealScalar) -> None:
     if isinstance(value, jax.core.Tracer):
         return
     if not (math.isfinite(value) and value > 0):
