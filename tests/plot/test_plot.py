@@ -114,16 +114,21 @@ def test_bad_trajectories():
 
 
 def test_animation_grows(tmp_path):
-    """Catches frames that are all alike, and a first frame with the end in it."""
+    """Catches frames that are all alike, and one input's paths drawn for all."""
+    apart = HS + 20 * np.arange(3)
     path = plot.animate_trajectories(
-        tmp_path / "paths.gif", TS, HS, num_frames=4, frames_per_second=5
+        tmp_path / "paths.gif", TS, apart, num_frames=4, frames_per_second=5
     )
     with Image.open(path) as image:
         assert image.n_frames == 4
         ink = []
         for frame in range(image.n_frames):
             image.seek(frame)
-            ink.append(np.mean(np.asarray(image.convert("L")) < 250))
+            dark = np.asarray(image.convert("L")) < 250
+            ink.append(np.mean(dark))
+    # Halfway along the depth, away from the axes: a third of the height each.
+    middle = dark[10:270, 230:330]
+    assert all(third.any() for third in np.array_split(middle, 3))
     assert ink == sorted(ink)
     assert ink[-1] > 1.2 * ink[0]
     with pytest.raises(ValueError, match="`num_frames`"):
