@@ -1,0 +1,60 @@
+"""Relatives of a trained SDE-BNN, to compare it with: what does its posterior do?"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..nn import scale_parameters
+from ._sde_block import SDEBlock
+from ._sdebnn import SDEBNN
+
+
+def _over_blocks(model: SDEBNN, change: Callable[[SDEBlock], SDEBlock]) -> SDEBNN:
+    layers = tuple(
+        change(layer) if isinstance(layer, SDEBlock) else layer
+        for layer in model.layers
+    )
+    return eqx.tree_at(lambda m: m.layers, model, layers)
+
+
+def without_drift(model: SDEBNN) -> SDEBNN:
+    r"""The model with $NN_\phi$ zeroed: weights move as under the prior.
+
+    What this costs on held-out data is what the posterior of the path does.
+    """
+    return _over_blocks(
+        model,
+        lambda b: eqx.tree_at(lambda b: b.drift, b, scale_parameters(b.drift, 0.0)),
+    )
+
+
+def without_noise(model: SDEBNN) -> SDEBNN:
+    r"""The $\sigma = 0$ twin: a point $w_0$, the same drift, no noise, no KL."""
+
+    def silence(block: SDEBlock) -> SDEBlock:
+        fields = {f: getattr(block, f) for f in block.__dataclass_fields__}
+        return SDEBlock(**{**fields, "rho": None, "is_noisy": False})
+
+    return _over_blocks(model, silence)
+
+
+def prior_of(model: SDEBNN) -> SDEBNN:
+    r"""The same network with weights drawn from the prior, $w_0$ included.
+
+    A point $w_0$ has no prior, and stays where it is.
+    """
+
+    def forget(block: SDEBlock) -> SDEBlock:
+        if block.rho is None:
+            return block
+        prior_rho = jax.tree.map(
+            lambda r, s: jnp.full_like(r, jnp.log(jnp.expm1(s))),
+            block.rho,
+            block.initial_scale,
+        )
+        centred = scale_parameters(block.dynamics, 0.0)
+        return eqx.tree_at(lambda b: (b.dynamics, b.rho), block, (centred, prior_rho))
+
+    return _over_blocks(without_drift(model), forget)
