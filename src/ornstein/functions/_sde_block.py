@@ -73,8 +73,8 @@ class WeightPrior(eqx.Module):
         for name in ("sigma", "scale"):
             if getattr(self, name) <= 0:
                 raise ValueError(
-                    f"`{name}` must be positive, got {getattr(self, name)}; for weights "
-                    "without noise use `without_noise(model)`."
+                    f"`{name}` must be positive, got {getattr(self, name)}; for "
+                    "weights without noise use `without_noise(model)`."
                 )
         if self.rate < 0:
             raise ValueError(f"`rate` must be at least 0, got {self.rate}.")
@@ -188,7 +188,9 @@ class SDEBlock(eqx.Module):
             frozen += (self.drift.input_scale, self.drift.output_scale)
         return frozen
 
-    def __call__(self, h: Array, inducing: Array | None, *, key: PRNGKeyArray) -> BlockDraw:
+    def __call__(
+        self, h: Array, inducing: Array | None, *, key: PRNGKeyArray
+    ) -> BlockDraw:
         """Solve from depth 0 to depth 1 along one path of the weights.
 
         Args:
@@ -271,7 +273,9 @@ class SDEBlock(eqx.Module):
             lambda m, s, k: m + s * jr.normal(k, m.shape, m.dtype), mean, scale, keys
         )
         p_mean = jax.tree.map(jnp.zeros_like, mean)
-        p_scale = jax.tree.map(lambda s, m: jnp.full_like(m, s), self.initial_scale, mean)
+        p_scale = jax.tree.map(
+            lambda s, m: jnp.full_like(m, s), self.initial_scale, mean
+        )
         kl = self.estimator.gaussian(w0, mean, scale, p_mean, p_scale)
         return w0, kl, gaussian_kl(mean, scale, p_mean, p_scale)
 

@@ -344,6 +344,6 @@ def _check_image(
     if any(side % 2**halvings for side in shape[:2]):
         raise ValueError(
             f"Images of {shape[0]} by {shape[1]} cannot be halved {halvings} times, as "
-            f"{len(blocks)} scale(s) of convolution blocks need; pad them, or use fewer "
-            "scales."
+            f"{len(blocks)} scale(s) of convolution blocks need; pad them, or use "
+            "fewer scales."
         )

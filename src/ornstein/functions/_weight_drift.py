@@ -12,7 +12,7 @@ from ..nn import MLP
 
 
 class WeightDrift(eqx.Module):
-    r"""$NN_\phi(w, t, s) = c\,\sigma \circ \mathrm{net}(w / \rho, t, s)$, zero at first.
+    r"""$NN_\phi(w, t, s) = c\,\sigma \circ \mathrm{net}(w / \rho, t, s)$, first 0.
 
     A bottleneck: every weight feeds a few hidden units, and a few hidden units feed
     every weight, so that parameters and time are linear in the number of weights (Xu
@@ -51,14 +51,14 @@ class WeightDrift(eqx.Module):
         drift_scale: PyTree[float],
         key: PRNGKeyArray,
     ):
-        """Build for weights like these.
+        r"""Build for weights like these.
 
         Args:
             weights: a tree of the weights' shapes.
             width_sizes: hidden widths; at least one.
             summary_size: how many numbers describe the inducing inputs; 0 for none.
-            weight_scale: $\\rho$ of each leaf.
-            drift_scale: $c\\,\\sigma$ of each leaf.
+            weight_scale: $\rho$ of each leaf.
+            drift_scale: $c\,\sigma$ of each leaf.
             key: randomness of the initial parameters.
         """
         if not width_sizes or min(width_sizes) < 1:
@@ -96,10 +96,13 @@ class WeightDrift(eqx.Module):
             self.input_scale,
         )
         time = jnp.broadcast_to(t, (1,)).astype(summary.dtype)
-        z = sum(jax.tree.leaves(parts), self.read_rest(jnp.concatenate([time, summary])))
+        rest = self.read_rest(jnp.concatenate([time, summary]))
+        z = sum(jax.tree.leaves(parts), rest)
         z = jnp.tanh(self.hidden(jnp.tanh(z)))
         return jax.tree.map(
-            lambda matrix, bias, scale: scale * ((z @ matrix).reshape(bias.shape) + bias),
+            lambda matrix, bias, scale: (
+                scale * ((z @ matrix).reshape(bias.shape) + bias)
+            ),
             self.writes,
             self.biases,
             self.output_scale,
