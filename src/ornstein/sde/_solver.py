@@ -20,6 +20,21 @@ from .._types import Array, PyTree
 from ._noise import NoiseTerm, add_noise, is_none
 from ._problem import Problem, Rates, State
 
+# The names that `ornstein.sde` exports. These are diffrax's own classes, not
+# subclasses, so that a solver object means the same to both; two have the name that
+# the SDE literature gives them, because `Euler` and `ItoMilstein` beside
+# `StratonovichMilstein` would not be found by someone who looks for them here.
+EulerMaruyama = diffrax.Euler
+Milstein = diffrax.ItoMilstein
+StratonovichMilstein = diffrax.StratonovichMilstein
+EulerHeun = diffrax.EulerHeun
+Heun = diffrax.Heun
+Midpoint = diffrax.Midpoint
+ReversibleHeun = diffrax.ReversibleHeun
+SRA1 = diffrax.SRA1
+ShARK = diffrax.ShARK
+Tsit5 = diffrax.Tsit5
+
 
 class RK4(diffrax.AbstractERK):
     """The classical Runge-Kutta method, order 4 on ordinary differential equations.
