@@ -41,7 +41,11 @@ def start_child(path: Path, *, slow_writes: bool = False) -> subprocess.Popen:
     with (path / "stderr").open("w", encoding="utf-8") as stderr:
         return subprocess.Popen(
             [sys.executable, str(SCRIPT), str(path), "1" if slow_writes else "0"],
-            env=os.environ | {"PYTHONPATH": str(SCRIPT.parent.parent)},
+            env=os.environ
+            | {
+                "PYTHONPATH": str(SCRIPT.parent.parent),
+                "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+            },
             stderr=stderr,
         )
 

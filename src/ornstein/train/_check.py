@@ -60,12 +60,13 @@ def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
                 leaf.dtype, np.floating
             ):
                 continue
-            bad = ~np.isfinite(np.asarray(leaf)).reshape(leaf.shape[0], -1).all(axis=1)
-            if bad.any():
+            finite = np.isfinite(np.asarray(leaf)).reshape(leaf.shape[0], -1)
+            bad = np.flatnonzero(~np.all(finite, axis=1))
+            if bad.size:
                 raise ValueError(
                     f"The {part} of `{name}` have NaN or infinite values in "
-                    f"{int(bad.sum())} of {len(bad)} rows, first in row "
-                    f"{int(np.flatnonzero(bad)[0])}: remove or impute them."
+                    f"{bad.size} of {leaf.shape[0]} rows, first in row {bad[0]}: "
+                    "remove or impute them."
                 )
     return x, y
 

@@ -6,6 +6,7 @@ written under another name and renamed, so a process killed while writing leaves
 previous one as it was.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,10 +19,11 @@ import orbax.checkpoint as ocp
 
 from .._types import PyTree
 from ._errors import CheckpointError
-from ._leaves import describe, digest, named_arrays, with_arrays
+from ._leaves import describe, named_arrays, with_arrays
 
 _PREFIX = "step_"
 _PARTIAL = ".partial_"
+_DAMAGE = (OSError, ValueError, KeyError, TypeError)
 
 
 def save_checkpoint(
@@ -59,7 +61,7 @@ def save_checkpoint(
     record = {
         "step": step,
         "leaves": describe(arrays),
-        "digest": digest(arrays, text),
+        "digest": _digest(partial / "arrays", text),
         "meta": meta,
     }
     (partial / "meta.json").write_text(json.dumps(record), encoding="utf-8")
@@ -99,8 +101,7 @@ def load_checkpoint(
     *earlier, newest = found
     try:
         arrays, meta = _read(newest)
-    except Exception as error:
-        # Whatever a reader meets in a damaged file, the remedy is the same.
+    except _DAMAGE as error:
         whole = next((path for path in reversed(earlier) if _is_whole(path)), None)
         remedy = (
             f"delete it, and resuming goes on from {whole.name}, which is complete"
@@ -129,13 +130,17 @@ def load_checkpoint(
 def _is_whole(path: Path) -> bool:
     try:
         _read(path)
-    except Exception:
+    except _DAMAGE:
         return False
     return True
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     record = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+    text = json.dumps(record["meta"], sort_keys=True, allow_nan=False)
+    # Before orbax, whose readers leave threads behind when they meet damage.
+    if _digest(path / "arrays", text) != record["digest"]:
+        raise ValueError("the digest does not match")
     arrays = {
         name: np.zeros(shape, jax.numpy.dtype(dtype))
         for name, shape, dtype in record["leaves"]
@@ -147,7 +152,13 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             (path / "arrays").absolute(), args=ocp.args.StandardRestore(like)
         )
     arrays |= {name: np.asarray(numbered[f"{i:06d}"]) for i, name in enumerate(stored)}
-    text = json.dumps(record["meta"], sort_keys=True, allow_nan=False)
-    if digest(arrays, text) != record["digest"]:
-        raise ValueError("the digest does not match")
     return arrays, record["meta"]
+
+
+def _digest(arrays: Path, text: str) -> str:
+    """SHA-256 of all of orbax's files and of what is written beside them."""
+    total = hashlib.sha256(text.encode())
+    for file in sorted(path for path in arrays.rglob("*") if path.is_file()):
+        total.update(file.relative_to(arrays).as_posix().encode())
+        total.update(file.read_bytes())
+    return total.hexdigest()

@@ -1,6 +1,5 @@
 """Arrays of a tree as numpy arrays with names, and back: what files can hold."""
 
-import hashlib
 from typing import Any
 
 import equinox as eqx
@@ -52,15 +51,6 @@ def with_arrays(like: PyTree, arrays: dict[str, np.ndarray]) -> PyTree:
 def describe(arrays: dict[str, np.ndarray]) -> list[list[Any]]:
     """Name, shape and type of every array, as JSON."""
     return [[name, list(a.shape), a.dtype.name] for name, a in arrays.items()]
-
-
-def digest(arrays: dict[str, np.ndarray], text: str) -> str:
-    """SHA-256 of all arrays and of what is written beside them."""
-    total = hashlib.sha256(text.encode())
-    for name in sorted(arrays):
-        total.update(name.encode())
-        total.update(np.ascontiguousarray(arrays[name]).tobytes())
-    return total.hexdigest()
 
 
 def _array_leaves(tree):

@@ -61,15 +61,9 @@ def build_optimisation(
             transforms[name] = rule
             continue
         rate = _entry("learning_rate", learning_rate, name)
-        if not callable(rate):
-            if not rate > 0:
-                raise ValueError(
-                    f"`learning_rate` must be positive, got {rate}: start from 1e-3 "
-                    "with Adam."
-                )
-            rate = _entry("schedule", schedule, name).build(rate, num_steps)
-        transforms[name] = rule(rate)
-        rates[name] = rate
+        shape = _entry("schedule", schedule, name)
+        rates[name] = _as_schedule(rate, shape, num_steps)
+        transforms[name] = rule(rates[name])
     return Optimisation(optax.partition(transforms, labels), rates)
 
 
@@ -107,6 +101,16 @@ def split_trained(
         )
     frozen = jax.tree.map(is_frozen, modules, labels)
     return params, frozen, jax.tree.map(is_trained, labels, labels)
+
+
+def _as_schedule(rate: Rate, shape: AbstractSchedule, num_steps: int) -> optax.Schedule:
+    if not isinstance(rate, float | int):
+        return rate
+    if not rate > 0:
+        raise ValueError(
+            f"`learning_rate` must be positive, got {rate}: start from 1e-3 with Adam."
+        )
+    return shape.build(rate, num_steps)
 
 
 def _entry(argument: str, value, name: str):

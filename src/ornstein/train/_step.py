@@ -154,6 +154,7 @@ class Trainer(eqx.Module):
 
     def averaged(self, state: TrainState) -> PyTree:
         """The running mean of the parameters, with its start at zero divided out."""
+        assert self.ema_decay is not None
         weight = 1.0 - self.ema_decay ** state.step.astype(float)
         return jax.tree.map(lambda leaf: leaf / weight.astype(leaf.dtype), state.ema)
 
