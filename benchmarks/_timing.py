@@ -1,0 +1,146 @@
+"""Timing that two programs on one noisy machine can be compared by."""
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+from rich.console import Console
+from rich.table import Table
+
+_PACKAGES = ("ornstein", "jax", "jaxlib", "diffrax", "equinox", "torch", "torchsde")
+
+
+class Compiled(NamedTuple):
+    """A compiled program, what compiling took, and its scratch memory."""
+
+    run: Callable[..., Any]
+    seconds: float
+    temp_bytes: int
+
+
+def compile_fn(fn: Callable[..., Any], *args: Any) -> Compiled:
+    """Compile `fn` for `args`, apart from running it."""
+    start = time.perf_counter()
+    program = jax.jit(fn).lower(*args).compile()
+    seconds = time.perf_counter() - start
+    return Compiled(program, seconds, program.memory_analysis().temp_size_in_bytes)
+
+
+def interleaved(
+    cases: Mapping[str, Callable[[], Any]], *, num_rounds: int, num_repeats: int = 3
+) -> dict[str, float]:
+    """The median seconds of each case, after a warm-up.
+
+    Every round runs every case, so that what else the machine does meets all alike.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for run in cases.values():
+        jax.block_until_ready(run())
+    for _ in range(num_rounds):
+        for name, run in cases.items():
+            time.sleep(0.01)  # idle threads of the case before spin for a while
+            for _ in range(num_repeats):
+                start = time.perf_counter()
+                jax.block_until_ready(run())
+                seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+class Target(NamedTuple):
+    """A ratio that has to be at least, or at most, a number."""
+
+    name: str
+    ratio: float
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def is_met(self) -> bool:
+        low = -float("inf") if self.at_least is None else self.at_least
+        high = float("inf") if self.at_most is None else self.at_most
+        return low <= self.ratio <= high
+
+    @property
+    def bound(self) -> str:
+        return f"≥ {self.at_least}" if self.at_most is None else f"≤ {self.at_most}"
+
+
+def print_table(title: str, header: tuple[str, ...], rows: list[tuple]) -> None:
+    """A table on standard output; numbers to the right."""
+    table = Table(title=title, title_justify="left")
+    for i, name in enumerate(header):
+        table.add_column(name, justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*map(_text, row))
+    Console().print(table)
+
+
+def print_targets(targets: list[Target]) -> None:
+    """Each ratio with its target beside it."""
+    rows = [(t.name, t.ratio, t.bound, "yes" if t.is_met else "NO") for t in targets]
+    print_table("Targets", ("ratio", "measured", "target", "met"), rows)
+
+
+def write_json(
+    path: Path, rows: Mapping[str, Mapping[str, Any]], targets: list[Target]
+) -> None:
+    """Results with where they come from."""
+    result = {
+        "rows": rows,
+        "targets": [t._asdict() | {"is_met": t.is_met} for t in targets],
+        "provenance": provenance(),
+    }
+    path.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def provenance() -> dict[str, Any]:
+    """Versions, machine, its load, and the commit."""
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = None
+    return {
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "versions": versions | {"python": platform.python_version()},
+        "cpu": _cpu(),
+        "num_cpus": os.cpu_count(),
+        "load_average": os.getloadavg(),
+        "device": jax.devices()[0].device_kind,
+    }
+
+
+def _commit() -> str | None:
+    describe = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    folder = Path(__file__).parent
+    try:
+        done = subprocess.run(describe, cwd=folder, capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() or None
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,119 @@
+"""One training step of an image SDE-BNN: ours against torchsde.
+
+    python -m benchmarks.image_step [--quick] [--json FILE]
+
+Batch 128 of 28×28 images, 3 channels after augmentation, one block of width 32 with
+strided and transposed convolutions, weight drift 2-128-2, ten midpoint steps, a readout
+of 1,024 hidden units, Adam. Losses are compared on the same parameters and increments
+before anything is timed.
+"""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.random as jr
+import optax
+import torch
+import tyro
+from rich.console import Console
+
+from ._timing import (
+    Target,
+    compile_fn,
+    interleaved,
+    print_table,
+    print_targets,
+    write_json,
+)
+from .peers import image_ornstein as ours, image_torchsde
+from .peers._torch import use_best_num_threads
+from .peers.check import check_image_peer
+
+OURS = "ornstein, Backprop"
+TORCH, TORCH_ADJOINT = "torchsde, backprop", "torchsde, stochastic adjoint"
+
+
+def _ours(key: jax.Array) -> tuple[dict[str, float], Callable]:
+    model = ours.make_model(key=key)
+    x, y = ours.make_batch(key=jr.key(1))
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+    adam = optax.adam(ours.LEARNING_RATE)
+
+    def step(params: Any, opt_state: Any, key: jax.Array) -> tuple:
+        loss = lambda params: ours.loss(eqx.combine(params, static), x, y, key)
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, opt_state = adam.update(grads, opt_state)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    state = (params, adam.init(params))
+    program = compile_fn(step, *state, jr.key(0))
+    keys = itertools.cycle(jr.split(jr.key(2), 100))
+
+    def run() -> Any:
+        nonlocal state
+        *state, value = program.run(*state, next(keys))
+        return state, value
+
+    row = {"compile_s": program.seconds, "temp_mb": program.temp_bytes / 1e6}
+    return row, run
+
+
+def _torch(key: jax.Array, *, use_adjoint: bool) -> Callable:
+    model = image_torchsde.ImageSDE(ours.make_model(key=key))
+    x, y = image_torchsde.to_torch(*ours.make_batch(key=jr.key(1)))
+    adam = torch.optim.Adam(model.parameters(), ours.LEARNING_RATE)
+
+    def run() -> None:
+        loss = image_torchsde.loss(model, x, y, use_adjoint=use_adjoint)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+
+    return run
+
+
+def main(*, quick: bool = False, json: Path | None = None) -> None:
+    """Time, and compare with the targets.
+
+    Args:
+        quick: one repeat, to see that it runs.
+        json: where to write the results.
+    """
+    jax.config.update("jax_enable_compilation_cache", False)
+    key = jr.key(0)
+    check_image_peer(key=key)
+    Console().print("torchsde gives our loss on our noise.")
+    row, run = _ours(key)
+    rows: dict[str, dict[str, Any]] = {OURS: dict(row)}
+    cases = {
+        OURS: run,
+        TORCH: _torch(key, use_adjoint=False),
+        TORCH_ADJOINT: _torch(key, use_adjoint=True),
+    }
+    num_threads = use_best_num_threads(cases[TORCH], num_repeats=1)
+    rows[TORCH] = {"num_threads": num_threads}
+    rows[TORCH_ADJOINT] = {"num_threads": num_threads}
+    times = interleaved(cases, num_rounds=1 if quick else 7, num_repeats=1)
+    for name, seconds in times.items():
+        rows[name]["ms"] = 1e3 * seconds
+    print_table(
+        "One Adam step of the image SDE-BNN",
+        ("how", "ms", "compile s", "temp MB"),
+        [(k, v["ms"], v.get("compile_s"), v.get("temp_mb")) for k, v in rows.items()],
+    )
+    ratio = lambda peer: times[OURS] / times[peer]
+    targets = [
+        Target("ours / torchsde backprop", ratio(TORCH), at_most=1.3),
+        Target("ours / torchsde adjoint", ratio(TORCH_ADJOINT), at_most=0.95),
+    ]
+    print_targets(targets)
+    if json is not None:
+        write_json(json, rows, targets)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
