@@ -1,0 +1,116 @@
+"""`ornstein evaluate`."""
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import tyro
+
+from .. import sde
+from ..experiments import (
+    SOLVERS,
+    Judged,
+    Keys,
+    SolverName,
+    build_stepsize,
+    judge,
+    judge_ood,
+    provenance,
+)
+from ..functions import with_solver
+from ..train import RunFolder
+from ..train._atomic import write_atomically
+from ._run_folder import load_run
+from ._terminal import Terminal, as_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluate:
+    """Judge a trained run on its test rows again, with other numerics if you like.
+
+    Attributes:
+        run_folder: what `ornstein train` wrote.
+        solver: in place of the run's; the same weights.
+        dt: likewise.
+        rtol: adaptive steps with this relative tolerance.
+        atol: and this absolute one.
+        draws: functions averaged over; the run's number by default.
+        ood: also how well uncertainty tells noise, and rotated images, from test rows.
+        json: print the result as JSON, and nothing else, on standard output.
+    """
+
+    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    solver: SolverName | None = None
+    dt: float | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    draws: int | None = None
+    ood: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+
+    def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        """Carry it out; the result."""
+        started = time.monotonic()
+        run, prepared, fit = load_run(self.run_folder)
+        recipe, data = prepared.recipe, prepared.data
+        fit = Judged(self._with_solver(fit.model), fit.likelihood, fit.state)
+        draws = recipe.training.test_draws if self.draws is None else self.draws
+        keys = Keys.of(recipe)
+        result: dict[str, Any] = {
+            "run": str(run.path),
+            "model": recipe.model.model,
+            "data": recipe.data.data,
+            "kl_weight": recipe.training.kl_weight,
+            "num_draws": draws,
+            "notes": list(data.notes),
+        }
+        scores, prediction = judge(
+            fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound
+        )
+        result |= scores
+        if self.ood:
+            key = jax.random.fold_in(keys.test, draws)
+            result["ood"] = judge_ood(fit, data, prediction, num_draws=draws, key=key)
+        result["provenance"] = provenance(
+            command,
+            seed=recipe.training.seed,
+            seconds=time.monotonic() - started,
+        )
+        result = as_json(result)
+        for note in data.notes:
+            terminal.say(f"Note: {note}")
+        flat = {k: v for k, v in result.items() if isinstance(v, float | int)}
+        for name, scores in result.get("ood", {}).items():
+            flat |= {f"{name} {score}": value for score, value in scores.items()}
+        terminal.table(f"{run.path} on the test rows of {data.name}", flat)
+        path = _write(run, result)
+        terminal.say(f"Wrote {path}")
+        return result
+
+    def _with_solver(self, model: Any) -> Any:
+        stepsize: sde.AbstractStepsize | None = None
+        if (self.dt, self.rtol, self.atol) != (None, None, None):
+            if self.dt is not None and (self.rtol, self.atol) != (None, None):
+                raise ValueError(
+                    "--dt is for fixed steps and --rtol and --atol are for adaptive "
+                    "ones: give one or the other."
+                )
+            dt = 0.1 if self.dt is None else self.dt
+            stepsize = build_stepsize(dt, self.rtol, self.atol)
+        if stepsize is None and self.solver is None:
+            return model
+        # Backprop goes with everything, and prediction differentiates nothing.
+        solver = None if self.solver is None else SOLVERS[self.solver]()
+        return with_solver(
+            model, solver=solver, stepsize=stepsize, gradient=sde.Backprop()
+        )
+
+
+def _write(run: RunFolder, result: dict[str, Any]) -> Path:
+    """Beside the run's own result, which is of its own numerics."""
+    path = run.path / "evaluation.json"
+    write_atomically(path, json.dumps(result, indent=2).encode())
+    return path

@@ -1,0 +1,86 @@
+"""The program `ornstein`."""
+
+import logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+from rich.logging import RichHandler
+
+from ..train import CheckpointError, NonFiniteError
+from ._evaluate import Evaluate
+from ._parse import parse
+from ._terminal import Terminal
+from ._train import Train
+
+COMMANDS = {
+    "train": Train,
+    "evaluate": Evaluate,
+}
+"""Each a dataclass of its options with `run(terminal, command)` and `json`."""
+
+_BAD_INPUT = (ValueError, TypeError, NotImplementedError, OSError, CheckpointError)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        args: without the program's name; `sys.argv`'s by default.
+
+    Returns:
+        The exit code: 0; 1 for a run that failed; 2 for bad input; 130 after Ctrl-C.
+        With `ORNSTEIN_TRACEBACK` set, bad input raises instead.
+    """
+    args = sys.argv[1:] if args is None else list(args)
+    terminal = Terminal()
+    handler = RichHandler(
+        console=terminal.errors, show_path=False, show_time=False, show_level=False
+    )
+    logger = logging.getLogger("ornstein")
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False  # orbax gives the root logger a handler of its own
+    try:
+        _cache_programs()
+        command = parse(args, COMMANDS)
+        terminal = Terminal(is_json=command.json)
+        terminal.result(command.run(terminal, shlex.join(["ornstein", *args])))
+    except KeyboardInterrupt:
+        return 130
+    except _BAD_INPUT as error:
+        if os.environ.get("ORNSTEIN_TRACEBACK"):
+            raise
+        return _complain(error, 2)
+    except NonFiniteError as error:
+        return _complain(error, 1)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+    return 0
+
+
+def _complain(error: BaseException, code: int) -> int:
+    """One line that says what is wrong and what to do."""
+    # An `OSError` of the system's own names its number; its file and reason suffice.
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        text = f"{error.filename}: {error.strerror}"
+    text = re.sub(r"\s+", " ", text).strip() or type(error).__name__
+    print(f"ornstein: {text}", file=sys.stderr)
+    return code
+
+
+def _cache_programs() -> None:
+    """Keep compiled programs, so that a second run starts in seconds."""
+    if jax.config.jax_compilation_cache_dir is None:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = str(root / "ornstein" / "jax")
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

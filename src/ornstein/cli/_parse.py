@@ -1,0 +1,118 @@
+"""Arguments to a command."""
+
+import contextlib
+import dataclasses
+import io
+import re
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from ..experiments import PresetName, preset_recipe
+from ._train import Train
+
+_FRAME = re.compile(r"[╭╮╰╯│─]+")
+_RESUME_ALONE = {"resume", "json"}
+
+
+class UsageError(ValueError):
+    """Arguments that no command takes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Peek:
+    """What decides the other options' defaults."""
+
+    data: str = "digits"
+    preset: PresetName = "cpu"
+
+
+def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
+    """The command that the arguments describe.
+
+    Args:
+        args: without the program's name.
+        commands: dataclasses by name.
+
+    Raises:
+        UsageError: for arguments that cannot be understood.
+        ValueError: for data without the preset that was asked for.
+        SystemExit: with code 0, once `--help` or the like was printed.
+    """
+    if not args:
+        raise UsageError(
+            f"a command is missing: give one of {', '.join(commands)}, or --help."
+        )
+    if args[0] not in commands and not args[0].startswith("-"):
+        raise UsageError(
+            f"there is no command {args[0]!r}: give one of {', '.join(commands)}."
+        )
+    peek = _peek(args[1:]) if args[0] == "train" else _Peek()
+    train = Train(preset_recipe(peek.data, peek.preset), peek.preset)
+    choices = tuple(
+        Annotated[
+            command,
+            tyro.conf.subcommand(name, default=train)
+            if command is Train
+            else tyro.conf.subcommand(name),
+        ]
+        for name, command in commands.items()
+    )
+    # Known at run time only, hence no `|`.
+    command = _speak(
+        typing.Union[choices],  # noqa: UP007
+        args=list(args),
+        prog="ornstein",
+        description="Bayesian deep learning by stochastic dynamics.",
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    )
+    if isinstance(command, Train) and command.resume is not None:
+        _check_resume(command, train)
+    return command
+
+
+def _check_resume(given: Train, default: Train) -> None:
+    """A run that goes on keeps its own options: refuse new ones."""
+    if dataclasses.replace(given, resume=None, json=False) != default:
+        raise UsageError(
+            f"--resume {given.resume} goes on with the options of that run: leave the "
+            "others out."
+        )
+
+
+def _peek(args: Sequence[str]) -> _Peek:
+    """The data and preset among the arguments of `train`, wherever they stand."""
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            peek, _ = tyro.cli(
+                _Peek, args=list(args), return_unknown_args=True, add_help=False
+            )
+    except SystemExit:
+        return _Peek()  # the whole parse says what is wrong
+    return peek
+
+
+def _speak(kind: Any, **kwargs: Any) -> Any:
+    """`tyro.cli` with its errors as one sentence rather than a frame of lines."""
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            return tyro.cli(kind, **kwargs)
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        raise UsageError(_sentence(errors.getvalue())) from None
+
+
+def _sentence(frame: str) -> str:
+    """What a frame of tyro's says, without its title, drawing and advice."""
+    said = []
+    for line in frame.splitlines()[1:]:
+        text = _FRAME.sub("", line).strip()
+        if said and (not text or text.startswith(("Got errors", "For full"))):
+            break
+        said.append(text)
+    sentence = re.sub(r"\s+", " ", " ".join(said)).strip().rstrip(".")
+    return f"{sentence}: `ornstein COMMAND --help` lists what each option takes."

@@ -1,0 +1,143 @@
+"""Runs as the command line makes and reads them."""
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..experiments import Judged, Prepared, Recipe, prepare
+from ..functions import AbstractRandomFunction
+from ..likelihood import AbstractLikelihood
+from ..train import CheckpointError, Plan, RunFolder, load_model, save_model
+
+_MODEL = "final.npz"
+
+
+class Untouched:
+    """Puts an overwritten run back, unless training begins: a callback of `fit`.
+
+    Args:
+        path: of the new run.
+        aside: where the old one lies, if there was one.
+    """
+
+    def __init__(self, path: Path, aside: Path | None):
+        self.path, self.aside = path, aside
+        self.has_begun = False
+
+    def start(self, plan: Plan) -> None:
+        """Every check has passed: the old run goes."""
+        del plan
+        self.has_begun = True
+        if self.aside is not None:
+            shutil.rmtree(self.aside)
+
+    def advance(self, step: int, record: dict[str, Any]) -> None:
+        """Nothing."""
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """Nothing."""
+
+    def stop(self) -> None:
+        """Nothing."""
+
+    def restore(self) -> None:
+        """Leave files as they were before the run, if it never began."""
+        if self.has_begun:
+            return
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.aside is not None:
+            self.aside.rename(self.path)
+
+
+@contextlib.contextmanager
+def new_run(
+    path: Path, config: dict[str, Any], *, overwrite: bool
+) -> Iterator[tuple[RunFolder, Untouched]]:
+    """A new run folder, which is as it was before if training never begins.
+
+    Args:
+        path: of the run.
+        config: what decides it.
+        overwrite: replace a run that is there.
+
+    Raises:
+        FileExistsError: if something is there that may not be replaced.
+    """
+    aside = None
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        is_run = (path / "config.json").is_file()
+        if not is_run:
+            raise FileExistsError(
+                f"{path} exists and is not a run: choose another folder with --out."
+            )
+        if not overwrite:
+            raise FileExistsError(
+                f"{path} is a run already: go on with `ornstein train --resume {path}`"
+                ", replace it with --overwrite, or choose another folder with --out."
+            )
+        aside = path.with_name(f".{path.name}.replaced")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+    guard = Untouched(path, aside)
+    try:
+        yield RunFolder.create(path, config), guard
+    finally:
+        guard.restore()
+
+
+def free_folder(data: str) -> Path:
+    """The first of runs/NAME-1, runs/NAME-2, … that does not exist."""
+    name = Path(data).stem if Path(data).suffix else data.replace("/", "-")
+    number = 1
+    while (path := Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return path
+
+
+def read_recipe(run: RunFolder) -> Recipe:
+    """The recipe of a run.
+
+    Raises:
+        ValueError: if its config.json is damaged or of another version.
+    """
+    try:
+        config = run.config
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{run.path / 'config.json'} is truncated or damaged: train the run again."
+        ) from error
+    if not isinstance(config, dict) or "recipe" not in config:
+        raise ValueError(
+            f"{run.path / 'config.json'} holds no recipe: give a folder that "
+            "`ornstein train` wrote."
+        )
+    return Recipe.from_json(config["recipe"])
+
+
+def save_final(
+    run: RunFolder, model: AbstractRandomFunction, likelihood: AbstractLikelihood
+) -> Path:
+    """Write the trained model, and say where."""
+    path = run.checkpoints / _MODEL
+    save_model(path, (model, likelihood))
+    return path
+
+
+def load_run(path: Path) -> tuple[RunFolder, Prepared, Judged]:
+    """A finished run: its folder, data, and trained model.
+
+    Raises:
+        CheckpointError: if it is not finished, or its model cannot be read.
+    """
+    run = RunFolder.open(path)
+    prepared = prepare(read_recipe(run))
+    final = run.checkpoints / _MODEL
+    if not final.is_file():
+        raise CheckpointError(
+            f"{path} is not finished: go on with `ornstein train --resume {path}`."
+        )
+    model, likelihood = load_model(final, (prepared.model, prepared.likelihood))
+    return run, prepared, Judged(model, likelihood)

@@ -1,0 +1,206 @@
+"""`ornstein train`."""
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ..data import Data
+from ..experiments import (
+    Keys,
+    Prepared,
+    PresetName,
+    Recipe,
+    judge,
+    prepare,
+    provenance,
+    train,
+    tune_recipe,
+)
+from ..predict import Prediction
+from ..report import write_figures
+from ..train import Fit, ProgressBar, RunFolder
+from ._run_folder import Untouched, free_folder, new_run, read_recipe, save_final
+from ._terminal import Terminal, as_json
+
+_TABLE = (
+    "accuracy",
+    "rmse",
+    "rmse_in_target_units",
+    "nll",
+    "ece",
+    "brier",
+    "crps",
+    "coverage_90",
+    "entropy",
+    "aleatoric",
+    "epistemic",
+    "epistemic_share",
+    "elbo",
+    "kl_path",
+    "kl_initial",
+    "kl_weight",
+    "drift_gain",
+    "drift_gain_se",
+    "num_parameters",
+    "train_seconds",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Train:
+    """Train a Bayesian network and judge it on test rows.
+
+    Defaults are those of a preset for the data: `ornstein train --data mnist --help`
+    shows MNIST's. Writes a run folder that `evaluate`, `predict` and --resume read.
+
+    Attributes:
+        recipe: what, on what, and how.
+        preset: where the defaults come from: cpu is minutes on two cores, paper is the
+            architecture and budget of the paper.
+        tune: search these first on the validation rows, joined by commas: lr, sigma.
+        tune_epochs: passes over the data in each trial; a quarter of --epochs.
+        out: the run folder; the first free runs/DATA-N by default.
+        overwrite: replace a run that is there.
+        resume: go on with a run that was interrupted; it keeps its own options.
+        json: print the result as JSON, and nothing else, on standard output.
+    """
+
+    recipe: Recipe = dataclasses.field(default_factory=Recipe)
+    preset: PresetName = "cpu"
+    tune: str | None = None
+    tune_epochs: int | None = None
+    out: Path | None = None
+    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    resume: Path | None = None
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+
+    def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        """Carry it out; the result."""
+        if self.resume is not None:
+            return self._resume(self.resume, terminal, command)
+        prepared = prepare(self.recipe)
+        _say_data(prepared.data, terminal)
+        table = None
+        if self.tune is not None:
+            terminal.say(f"Tuning {self.tune} on {len(prepared.data.validation or [])}")
+            names = [name.strip() for name in self.tune.split(",")]
+            recipe, tuning = tune_recipe(prepared, names, trial_epochs=self.tune_epochs)
+            table = tuning.table
+            terminal.grid("Trials, best first", table)
+            prepared = prepare(recipe, prepared.data)
+        path = free_folder(self.recipe.data.data) if self.out is None else self.out
+        config = {"command": command, "recipe": prepared.recipe.to_json()}
+        with new_run(path, config, overwrite=self.overwrite) as (run, guard):
+            terminal.say(f"Writing to {path}")
+            extra = {} if table is None else {"tuning": table}
+            return _carry_out(
+                run, prepared, terminal, command, guard=guard, extra=extra
+            )
+
+    def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
+        run = RunFolder.open(path)
+        prepared = prepare(read_recipe(run))
+        _say_data(prepared.data, terminal)
+        return _carry_out(run, prepared, terminal, command, resume=True)
+
+
+def _say_data(data: Data, terminal: Terminal) -> None:
+    shape = " x ".join(map(str, data.example_shape))
+    held = f", {len(data.validation)} validation" if data.validation else ""
+    terminal.say(
+        f"{data.name}: {len(data.train)} training rows of {shape}{held}, "
+        f"{len(data.test)} test rows, {data.task}"
+    )
+    for note in data.notes:
+        terminal.say(f"Note: {note}")
+
+
+def _carry_out(
+    run: RunFolder,
+    prepared: Prepared,
+    terminal: Terminal,
+    command: str,
+    *,
+    resume: bool = False,
+    guard: Untouched | None = None,
+    extra: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    started = time.monotonic()
+    callbacks = [ProgressBar(terminal.errors), *([] if guard is None else [guard])]
+    try:
+        fit = train(prepared, run=run, resume=resume, callbacks=callbacks)
+    except KeyboardInterrupt:
+        terminal.say(f"Interrupted: go on with `ornstein train --resume {run.path}`.")
+        raise
+    result, prediction = _judge(fit, prepared)
+    result |= extra or {}
+    result["provenance"] = provenance(
+        command,
+        seed=prepared.recipe.training.seed,
+        seconds=time.monotonic() - started,
+    )
+    result = as_json(result)
+    written = [save_final(run, fit.model, fit.likelihood)]
+    written += _figures(run, fit, prediction, prepared)
+    written.append(run.write_result(result))
+    _report(result, run, written, terminal)
+    return result
+
+
+def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
+    recipe, data, _, _ = prepared
+    options, keys = recipe.training, Keys.of(recipe)
+    scores, prediction = judge(
+        fit,
+        data,
+        num_draws=options.test_draws,
+        test_key=keys.test,
+        bound_key=keys.bound,
+    )
+    result: dict[str, Any] = {
+        "model": recipe.model.model,
+        "data": recipe.data.data,
+        "train_seconds": float(fit.history["seconds"][-1]),
+        "num_epochs": len(fit.history["seconds"]),
+        "kl_weight": options.kl_weight,
+        "weights": "last" if options.ema is None else "running mean",
+        "notes": list(data.notes),
+    }
+    return result | scores, prediction
+
+
+def _figures(
+    run: RunFolder, fit: Fit, prediction: Prediction, prepared: Prepared
+) -> list[Path]:
+    return write_figures(
+        run.figures,
+        fit,
+        prediction,
+        prepared.data,
+        history=fit.history,
+        key=Keys.of(prepared.recipe).test,
+        num_draws=prepared.recipe.training.test_draws,
+    )
+
+
+def _report(
+    result: dict[str, Any], run: RunFolder, written: list[Path], terminal: Terminal
+) -> None:
+    table = {name: result[name] for name in _TABLE if name in result}
+    terminal.table(f"{result['model']} on the test rows of {result['data']}", table)
+    if "without_drift" in result:
+        zeroed = result["without_drift"]
+        names = [name for name in _TABLE if name in zeroed]
+        terminal.table(
+            "the same with the drift network zeroed",
+            {name: zeroed[name] for name in names},
+        )
+    if result["kl_weight"] != 1:
+        terminal.say(
+            f"Trained at KL weight {result['kl_weight']:g}: not the bound on the "
+            "evidence, which `elbo` is."
+        )
+    terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))

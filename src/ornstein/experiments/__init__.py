@@ -1,0 +1,28 @@
+"""Runs from recipes, and the figures and tables of the papers."""
+
+from ._build import (
+    MODELS as MODELS,
+    SOLVERS as SOLVERS,
+    build_likelihood as build_likelihood,
+    build_model as build_model,
+    build_stepsize as build_stepsize,
+)
+from ._judge import Judged as Judged, judge as judge, judge_ood as judge_ood
+from ._presets import (
+    PRESETS as PRESETS,
+    PresetName as PresetName,
+    preset_recipe as preset_recipe,
+)
+from ._provenance import (
+    device as device,
+    provenance as provenance,
+    versions as versions,
+)
+from ._recipe import Recipe as Recipe, SolverName as SolverName
+from ._training import (
+    Keys as Keys,
+    Prepared as Prepared,
+    prepare as prepare,
+    train as train,
+    tune_recipe as tune_recipe,
+)

@@ -1,0 +1,173 @@
+"""What a finished run is worth: scores, the bound, and what the posterior does."""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import PRNGKeyArray
+from ..data import Data, Split, gaussian_noise_like, rotate_images
+from ..evaluate import evaluate, evaluate_ood
+from ..functions import SDEBNN, AbstractRandomFunction, without_drift
+from ..functions._base import FROZEN
+from ..likelihood import AbstractLikelihood
+from ..predict import Fitted, Prediction, predict
+
+_BOUND_ROWS = 10_000
+"""Of larger data sets the bound is estimated from this many training rows."""
+
+_BLOCK_ROWS = 1_000
+
+
+class Judged(NamedTuple):
+    """A model and likelihood, ready for `predict`.
+
+    Attributes:
+        model: the random function.
+        likelihood: of the targets.
+        state: batch statistics, or `None`.
+    """
+
+    model: AbstractRandomFunction
+    likelihood: AbstractLikelihood
+    state: eqx.nn.State | None = None
+
+
+def judge(
+    fit: Fitted,
+    data: Data,
+    *,
+    num_draws: int,
+    test_key: PRNGKeyArray,
+    bound_key: PRNGKeyArray,
+) -> tuple[dict[str, Any], Prediction]:
+    """Everything a result reports of a fit, and its prediction of the test rows.
+
+    `without_drift` has the scores with the drift network zeroed, with the same draws;
+    `drift_gain` is by how many nats a row that worsens the NLL, with its standard error
+    over rows, and says whether the posterior of the path does anything.
+
+    Args:
+        fit: a fit.
+        data: what it was trained on.
+        num_draws: functions averaged over.
+        test_key: which functions.
+        bound_key: which functions for the bound.
+    """
+    prediction = predict(fit, data.test.x, key=test_key, num_draws=num_draws)
+    scores: dict[str, Any] = {"num_parameters": num_trained(fit)}
+    scores |= evaluate(prediction, data.test.y)
+    scores |= bound(fit, data.train, key=bound_key, num_draws=num_draws)
+    scores |= _in_target_units(scores, data)
+    if isinstance(fit.model, SDEBNN):
+        zeroed = Judged(without_drift(fit.model), fit.likelihood, fit.state)
+        other = predict(zeroed, data.test.x, key=test_key, num_draws=num_draws)
+        scores["without_drift"] = evaluate(other, data.test.y)
+        scores |= gain("drift_gain", prediction, other, data.test)
+    return scores, prediction
+
+
+def gain(
+    name: str, ours: Prediction, other: Prediction, split: Split
+) -> dict[str, float]:
+    """By how many nats a row `ours` predicts better, and the standard error."""
+    rows = np.asarray(ours.log_prob(split.y) - other.log_prob(split.y), np.float64)
+    error = rows.std(ddof=1) / math.sqrt(rows.size) if rows.size > 1 else math.nan
+    return {name: float(rows.mean()), f"{name}_se": float(error)}
+
+
+def num_trained(fit: Fitted) -> int:
+    """How many numbers training moved."""
+    modules = (fit.model, fit.likelihood)
+    labels = (fit.model.labels(), fit.likelihood.labels())
+    count = lambda leaf, label: 0 if label == FROZEN else leaf.size
+    return sum(jax.tree.leaves(jax.tree.map(count, modules, labels)))
+
+
+def bound(
+    fit: Fitted, split: Split, *, key: PRNGKeyArray, num_draws: int
+) -> dict[str, float]:
+    """The bound on the evidence at KL weight 1, and its parts, in nats per data set.
+
+    Args:
+        fit: a fit.
+        split: its training rows.
+        key: which rows (of many) and which functions.
+        num_draws: functions averaged over.
+    """
+    rows_key, draws_key = jax.random.split(key)
+    num_data = len(split)
+    num_rows = min(num_data, _BOUND_ROWS)
+    chosen = np.asarray(jax.random.permutation(rows_key, num_data)[:num_rows])
+    size = min(num_rows, _BLOCK_ROWS)
+    total, draw = np.zeros(num_draws), None
+    for begin in range(0, num_rows - num_rows % size, size):
+        rows = np.sort(chosen[begin : begin + size])
+        batch = (jnp.asarray(split.x[rows]), jnp.asarray(split.y[rows]))
+        likelihoods, draw = _draws(fit, batch, draws_key, num_draws=num_draws)
+        total += np.asarray(likelihoods, np.float64)
+    assert draw is not None
+    num_used = num_rows - num_rows % size
+    elbo = total * (num_data / num_used) - np.asarray(draw["kl"], np.float64)
+    error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
+    parts = {name: float(np.mean(value)) for name, value in draw.items()}
+    return {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
+
+
+@eqx.filter_jit
+def _draws(fit, batch, key, *, num_draws: int):
+    x, y = batch
+
+    def one(index):
+        draw = fit.model(x, key=key, index=index, state=fit.state)
+        fits = fit.likelihood.log_prob(draw.output, y) - draw.local_kl
+        kl = sum(draw.terms.values()) if draw.terms else draw.kl
+        return jnp.sum(fits), {"kl": jnp.asarray(kl), **draw.terms}
+
+    return jax.lax.map(one, jnp.arange(num_draws))
+
+
+def judge_ood(
+    fit: Fitted,
+    data: Data,
+    inside: Prediction,
+    *,
+    num_draws: int,
+    key: PRNGKeyArray,
+) -> dict[str, dict[str, float]]:
+    """How well uncertainty tells strange inputs from test rows.
+
+    Gaussian noise with the data's mean and deviation; for images also themselves turned
+    by 90 degrees.
+
+    Args:
+        fit: a fit.
+        data: what it was trained on.
+        inside: its prediction of the test rows.
+        num_draws: functions averaged over.
+        key: of the noise, and which functions.
+    """
+    noise_key, draws_key = jax.random.split(key)
+    strange = {"noise": np.asarray(gaussian_noise_like(data.test, key=noise_key))}
+    if len(data.example_shape) == 3:
+        strange["rotated"] = rotate_images(data.test.x, 90.0)
+    found = {}
+    for name, x in strange.items():
+        outside = predict(fit, x, key=draws_key, num_draws=num_draws)
+        found[name] = evaluate_ood(inside, outside)
+    return found
+
+
+def _in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:
+    """Regression scores before targets were standardised, for one column."""
+    scaling = data.y_scaling
+    if scaling is None or "rmse" not in scores or np.size(scaling.scale) != 1:
+        return {}
+    scale = float(np.squeeze(scaling.scale))
+    return {
+        "rmse_in_target_units": scale * scores["rmse"],
+        "nll_in_target_units": scores["nll"] + math.log(scale),
+    }

@@ -1,0 +1,3 @@
+"""The figures of a run."""
+
+from ._figures import save_figure as save_figure, write_figures as write_figures
