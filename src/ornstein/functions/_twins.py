@@ -6,8 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._types import Array, Float, Params, RealScalar
 from ..nn import scale_parameters
-from ._sde_block import SDEBlock
+from ._sde_block import SDEBlock, softplus_inverse
 from ._sdebnn import SDEBNN
 
 
@@ -19,14 +20,26 @@ def _over_blocks(model: SDEBNN, change: Callable[[SDEBlock], SDEBlock]) -> SDEBN
     return eqx.tree_at(lambda m: m.layers, model, layers)
 
 
+class NoDrift(eqx.Module):
+    r"""$NN_\phi = 0$: the posterior's paths are the prior's."""
+
+    def __call__(
+        self, t: RealScalar, w: Params, summary: Float[Array, " summary"]
+    ) -> Params:
+        """Zeros like `w`."""
+        del t, summary
+        return jax.tree.map(jnp.zeros_like, w)
+
+
 def without_drift(model: SDEBNN) -> SDEBNN:
     r"""The model with $NN_\phi$ zeroed: weights move as under the prior.
 
     What this costs on held-out data is what the posterior of the path does.
     """
+    # In place of the drift, not its parameters times 0: a drift of one's own may have
+    # none, or be no zero map without them.
     return _over_blocks(
-        model,
-        lambda b: eqx.tree_at(lambda b: b.drift, b, scale_parameters(b.drift, 0.0)),
+        model, lambda block: eqx.tree_at(lambda b: b.drift, block, NoDrift())
     )
 
 
@@ -50,7 +63,7 @@ def prior_of(model: SDEBNN) -> SDEBNN:
         if block.rho is None:
             return block
         prior_rho = jax.tree.map(
-            lambda r, s: jnp.full_like(r, jnp.log(jnp.expm1(s))),
+            lambda r, s: jnp.full_like(r, softplus_inverse(s)),
             block.rho,
             block.initial_scale,
         )
