@@ -96,7 +96,7 @@ def test_strong_order_and_limit_of_multiplicative_noise(gbm, name):
 
 
 def reversible_heun_mean(dt: float, num_steps: int) -> float:
-    """E y by the recursion of (E y, E ŷ): the multiplier x = A h + B W is of mean A h."""
+    """E y by the recursion of (E y, E ŷ); each step multiplies by x = A h + B W."""
     y = z = 1.0
     second = (A * dt) ** 2 + B**2 * dt
     for _ in range(num_steps):
