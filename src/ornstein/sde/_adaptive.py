@@ -5,6 +5,7 @@ from typing import Any
 import diffrax
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray
 from ._gradient._backprop import Backprop
@@ -13,7 +14,7 @@ from ._gradient._base import AbstractGradient
 from ._gradient._checkpointed import Checkpointed
 from ._noise import add_noise, is_none
 from ._problem import Problem, State
-from ._solver import stepper_for
+from ._solver import name_of, stepper_for
 from ._stepsize import Adaptive
 
 
@@ -41,18 +42,17 @@ class _TreeNoise(diffrax.AbstractTerm):
 
 def check_adaptive(solver: diffrax.AbstractSolver, has_noise: bool) -> None:
     """Refuse a solver without an error estimate, or that Itô noise rules out."""
-    if isinstance(solver, diffrax.AbstractSRK):
-        usable = solver.tableau.b_error is not None
+    if isinstance(solver, diffrax.AbstractERK | diffrax.AbstractSRK):
+        # RK4's weights are zeros: each step would look exact.
+        weights = solver.tableau.b_error
+        usable = weights is not None and bool(np.any(np.asarray(weights)))
     else:
         usable = isinstance(solver, diffrax.AbstractAdaptiveSolver)
-        usable = usable and bool(getattr(solver, "has_error_estimate", True))
     if not usable:
-        name = "EulerMaruyama" if isinstance(solver, diffrax.Euler) else None
-        name = name or type(solver).__name__
         advice = "`Heun()` or `SRA1()`" if has_noise else "`Tsit5()` or `Heun()`"
         raise ValueError(
-            f"`Adaptive` needs a solver with an error estimate, which `{name}` does "
-            f"not have; use {advice}, or `stepsize=Fixed(...)`."
+            "`Adaptive` needs a solver with an error estimate, which "
+            f"`{name_of(solver)}` does not have; use {advice}, or `stepsize=Fixed(...)`."
         )
 
 

@@ -32,18 +32,19 @@ def match_noise(diffusion: PyTree, y: PyTree[Array]) -> PyTree:
     """
 
     def expand(g: Any, subtree: PyTree) -> PyTree:
-        if g is None:
-            return jax.tree.map(lambda _: None, subtree)
-        return jax.tree.map(lambda leaf: _broadcast(g, leaf), subtree)
+        return jax.tree.map(lambda _: g, subtree)
 
     try:
-        return jax.tree.map(expand, diffusion, y, is_leaf=is_none)
+        spread = jax.tree.map(expand, diffusion, y, is_leaf=is_none)
     except ValueError as error:
         raise ValueError(
             f"`diffusion` returned {jax.tree.structure(diffusion)}, which is not a "
             f"prefix of the state's {jax.tree.structure(y)}; return the state's own "
             "structure, with `None` for a leaf or subtree without noise."
         ) from error
+    return jax.tree.map(
+        lambda leaf, g: None if g is None else _broadcast(g, leaf), y, spread
+    )
 
 
 def _broadcast(g: Any, leaf: Array) -> Array:
@@ -55,7 +56,8 @@ def _broadcast(g: Any, leaf: Array) -> Array:
             "exactly; write the noise as diagonal, one Brownian motion for each entry "
             "of the leaf."
         )
-    if g.ndim and jnp.broadcast_shapes(g.shape, leaf.shape) != leaf.shape:
+    sizes = zip(reversed(g.shape), reversed(leaf.shape), strict=False)
+    if not all(size in (1, wanted) for size, wanted in sizes):
         raise ValueError(
             f"`diffusion` has shape {g.shape}, which does not broadcast to its state "
             f"leaf of shape {leaf.shape}; return a number or an array of that shape."

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .._types import Array, Float, PyTree, RealScalar
 
@@ -113,7 +114,7 @@ class BrownianMotion(AbstractProcess):
 
 def _check_positive(name: str, value: PyTree, *, strictly: bool) -> None:
     for leaf in jax.tree.leaves(value):
-        if isinstance(leaf, jax.core.Tracer) or not eqx.is_array_like(leaf):
+        if isinstance(leaf, Tracer) or not eqx.is_array_like(leaf):
             continue
         known = np.asarray(leaf)
         if np.any(known < 0) or (strictly and np.any(known == 0)):

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree, VectorField
 from ._adaptive import check_adaptive, solve_adaptive
@@ -18,7 +19,7 @@ from ._noise import Increments, noisy_leaves
 from ._path_kl import AbstractPathKL
 from ._problem import Problem, State
 from ._solution import Solution
-from ._solver import needs_levy_area, stepper_for
+from ._solver import name_of, needs_levy_area, stepper_for
 from ._stepsize import AbstractGridStepsize, AbstractStepsize, Adaptive, Mesh
 
 
@@ -196,7 +197,7 @@ def _check(
             f"`ts` must be at least two times, got shape {jnp.shape(ts)}; the initial "
             "time comes first."
         )
-    if not isinstance(ts, jax.core.Tracer):
+    if not isinstance(ts, Tracer):
         known = np.asarray(ts)
         if not np.all(np.isfinite(known)) or np.any(np.diff(known) <= 0):
             raise ValueError(f"`ts` must be finite and increase strictly, got {known}.")
@@ -210,7 +211,7 @@ def _check(
         if stepper.is_ito and diffusion is not None:
             raise ValueError(
                 f"`Adaptive` converges to the Stratonovich solution, and "
-                f"`{type(solver).__name__}` is an Itô solver; use `Heun()` and "
+                f"`{name_of(solver)}` is an Itô solver; use `Heun()` and "
                 "`ito_to_stratonovich`."
             )
     if path_kl is None:

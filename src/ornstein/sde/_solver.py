@@ -286,6 +286,12 @@ def _runge_kutta(tableau: diffrax.ButcherTableau) -> RungeKuttaStepper:
     )
 
 
+def name_of(solver: diffrax.AbstractSolver) -> str:
+    """The name under which `ornstein.sde` has a solver."""
+    name = type(solver).__name__
+    return {"Euler": "EulerMaruyama", "ItoMilstein": "Milstein"}.get(name, name)
+
+
 def needs_levy_area(solver: diffrax.AbstractSolver) -> bool:
     """Whether a solver needs space-time Lévy areas."""
     area = getattr(solver, "minimal_levy_area", None)

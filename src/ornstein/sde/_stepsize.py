@@ -5,9 +5,9 @@ import math
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .._types import Array, ArrayLike, Float, RealScalar
 
@@ -73,7 +73,7 @@ class Fixed(AbstractGridStepsize):
 
     def mesh(self, ts: Float[ArrayLike, " times"]) -> Mesh:
         """The grid of multiples of `dt` from the first of `ts`."""
-        if isinstance(ts, jax.core.Tracer):
+        if isinstance(ts, Tracer):
             raise TypeError(
                 "`Fixed` needs output times that are known before tracing, got a "
                 "traced array; pass a numpy array, or use `Grid`."
@@ -122,7 +122,7 @@ class Grid(AbstractGridStepsize):
             raise ValueError(
                 f"`num_substeps` must be at least 1, got {self.num_substeps}."
             )
-        if self.ts is None or isinstance(self.ts, jax.core.Tracer):
+        if self.ts is None or isinstance(self.ts, Tracer):
             return
         known = np.asarray(self.ts, dtype=np.float64)
         if not np.all(np.diff(known) > 0):
@@ -139,7 +139,7 @@ class Grid(AbstractGridStepsize):
         return Mesh(times, 1, self.num_substeps, picks)
 
     def _find(self, ts: Float[ArrayLike, " times"]) -> tuple[int, ...]:
-        if isinstance(self.ts, jax.core.Tracer) or isinstance(ts, jax.core.Tracer):
+        if isinstance(self.ts, Tracer) or isinstance(ts, Tracer):
             raise TypeError(
                 "`Grid(ts=...)` needs grid and output times that are known before "
                 "tracing; leave `ts` out to step along traced output times."
@@ -184,7 +184,7 @@ class Adaptive(AbstractStepsize):
 
 
 def _check_step(name: str, value: RealScalar) -> None:
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"`{name}` must be positive and finite, got {value}.")

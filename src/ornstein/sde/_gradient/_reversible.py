@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from ..._types import Array, Float
 from .._noise import inner
 from .._problem import Problem, Rates, State
-from .._solver import Increment, ReversibleHeunStepper, advance
+from .._solver import Increment, ReversibleHeunStepper, advance, name_of
 from .._stepsize import AbstractGridStepsize, AbstractStepsize, Mesh
 from ._base import (
     AbstractGradient,
@@ -56,7 +56,7 @@ class Reversible(AbstractGradient):
         if not isinstance(solver, diffrax.ReversibleHeun):
             raise ValueError(
                 "`Reversible` walks the solver backwards, which "
-                f"`{type(solver).__name__}` does not allow; use "
+                f"`{name_of(solver)}` does not allow; use "
                 "`solver=ReversibleHeun()`, or `gradient=Checkpointed()`."
             )
         if not isinstance(stepsize, AbstractGridStepsize):
