@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from .._types import Array, Float, Params, PRNGKeyArray, PyTree, RealScalar
-from ..nn import average_pool, fan_ins
+from .._types import Array, ArrayLike, Float, Params, PRNGKeyArray, PyTree, RealScalar
+from ..nn import fan_ins
 from ..sde import AbstractPathKL, OrnsteinUhlenbeck, gaussian_kl, sdeint
 from ._integrator import Integrator
 from ._weight_drift import WeightDrift
@@ -157,7 +157,7 @@ class SDEBlock(eqx.Module):
             if start_width <= 0:
                 raise ValueError(f"`start_width` must be positive, got {start_width}.")
             rho = jax.tree.map(
-                lambda s, leaf: jnp.full_like(leaf, _softplus_inverse(start_width * s)),
+                lambda s, leaf: jnp.full_like(leaf, softplus_inverse(start_width * s)),
                 start,
                 weights,
             )
@@ -207,7 +207,7 @@ class SDEBlock(eqx.Module):
         self,
         h: Array,
         inducing: Array | None,
-        ts: Float[Array, " times"],
+        ts: Float[ArrayLike, " times"],
         *,
         key: PRNGKeyArray,
     ) -> PyTree[Float[Array, "times ..."]]:
@@ -285,11 +285,12 @@ def summarise(inducing: Array | None, dtype: Any) -> Float[Array, " summary"]:
     if inducing is None:
         return jnp.zeros((0,), dtype)
     if inducing.ndim == 4:
-        size = min(inducing.shape[1:3]) // 2
-        side = inducing[:, : 2 * size, : 2 * size]
-        inducing = average_pool(side, size) if size > 1 else side
+        num, height, width, channels = inducing.shape
+        quarters = inducing.reshape(num, 2, height // 2, 2, width // 2, channels)
+        inducing = jnp.mean(quarters, (2, 4))
     return inducing.reshape(-1)
 
 
-def _softplus_inverse(value: float) -> Any:
-    return jnp.log(jnp.expm1(value))
+def softplus_inverse(value: RealScalar) -> Float[Array, ""]:
+    """`x` with `softplus(x) = value`, in a form that large values do not overflow."""
+    return value + jnp.log(-jnp.expm1(-value))
