@@ -10,10 +10,12 @@ import jax
 from ..sde import (
     AbstractGradient,
     AbstractStepsize,
+    Adaptive,
     Backprop,
     EulerMaruyama,
     Fixed,
 )
+from ..sde._adaptive import check_adaptive
 
 _Model = TypeVar("_Model")
 
@@ -33,6 +35,8 @@ class Integrator(eqx.Module):
 
     def __check_init__(self):
         self.gradient.check(self.solver, self.stepsize)
+        if isinstance(self.stepsize, Adaptive):
+            check_adaptive(self.solver, has_noise=True)
 
 
 def with_solver(
