@@ -7,8 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
-from .._types import Array, Float, PRNGKeyArray, PyTree
+from .._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 from ..nn import (
     MLP,
     Augment,
@@ -269,7 +270,7 @@ class SDEBNN(AbstractRandomFunction):
     def trajectory(
         self,
         x: Float[Array, "batch ..."],
-        ts: Float[Array, " times"],
+        ts: Float[ArrayLike, " times"],
         *,
         key: PRNGKeyArray,
         index: int | Array | None = None,
@@ -278,14 +279,18 @@ class SDEBNN(AbstractRandomFunction):
 
         Args:
             x: the batch.
-            ts: depths from 0 to 1, multiples of the step.
+            ts: depths, multiples of the step; the first is 0, the last is 1.
             key: randomness; with `index`, that of the same draw as `__call__`'s.
             index: which draw.
 
         Returns:
             For each block `{"w", "h", "z"}`: weights, hidden units, and those of the
             inducing inputs; depth is the leading axis.
+
+        Raises:
+            ValueError: depths that do not begin at 0 and end at 1.
         """
+        _check_depths(ts)
         h, z, found = x, self.inducing, []
         keys = jr.split(draw_key(key, index), len(self.layers))
         for layer, layer_key in zip(self.layers, keys, strict=True):
@@ -321,6 +326,18 @@ def _inducing(
         # Spread over the range of a standardised input: random ones would clump.
         return jnp.linspace(-1.2, 1.2, num_inducing)[:, None]
     return jr.normal(key, (num_inducing, *shape))
+
+
+def _check_depths(ts: Float[ArrayLike, " times"]) -> None:
+    if isinstance(ts, jax.core.Tracer):
+        return
+    first, *_, last = np.asarray(ts)
+    # The next block goes on from the last depth, and weights start at the first.
+    if first != 0 or last != 1:
+        raise ValueError(
+            f"`ts` must begin at depth 0 and end at depth 1, got {first:g} and "
+            f"{last:g}; leave out afterwards what you do not want to see."
+        )
 
 
 def _check_sizes(**sizes: int) -> None:
