@@ -47,8 +47,8 @@ class WeightDrift(eqx.Module):
         *,
         width_sizes: Sequence[int] = (2, 128, 2),
         summary_size: int = 0,
-        weight_scale: PyTree[float],
-        drift_scale: PyTree[float],
+        weight_scale: PyTree[RealScalar],
+        drift_scale: PyTree[RealScalar],
         key: PRNGKeyArray,
     ):
         r"""Build for weights like these.
