@@ -56,8 +56,8 @@ def assert_same(a: Any, b: Any) -> None:
 
 
 def test_recovers_the_mean_field_optimum():
-    """Precision = the diagonal of the true one. Catches KL / N twice (seen), wrong
-    minibatch scale (seen) and a KL weight that is not 1 (seen).
+    """Precision = the diagonal of the true one. Catches KL / N twice (seen)
+    and a KL weight that is not 1 (seen).
     """
     split = linear_data()
     result = quick_fit(split=split, num_epochs=600, num_draws=8, learning_rate=2e-2)

@@ -43,7 +43,7 @@ def start_child(path: Path, *, slow_writes: bool = False) -> subprocess.Popen:
             [sys.executable, str(SCRIPT), str(path), "1" if slow_writes else "0"],
             env=os.environ
             | {
-                "PYTHONPATH": str(SCRIPT.parent.parent),
+                "PYTHONPATH": os.pathsep.join([str(SCRIPT.parent.parent), *sys.path]),
                 "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
             },
             stderr=stderr,
@@ -97,7 +97,8 @@ def finish_and_compare(path: Path) -> None:
 
 def test_killed_twice_and_resumed_to_the_same_bits(tmp_path):
     """Once between writes and once inside one. Seen failing with the optimiser's
-    state, the running mean or the epoch's half sums left out of the checkpoint.
+    state or the running mean left out of what is resumed, shuffles that begin anew,
+    and epochs out of order.
     """
     path = RunFolder.create(tmp_path / "run", {}).path
     assert kill_at(path, 10, inside_a_write=True)
