@@ -120,8 +120,8 @@ slow = pytest.mark.slow
     [
         (TWO, 20, "kl"),
         (IRREGULAR, 20, "full"),
-        (EVERY, 20, "stl"),
         (ONE, 1000, "stl"),
+        pytest.param(EVERY, 20, "stl", marks=slow),
         pytest.param(ONE, 20, "none", marks=slow),
         pytest.param(IRREGULAR, 20, "stl", marks=slow),
         pytest.param(IRREGULAR, 1000, "full", marks=slow),

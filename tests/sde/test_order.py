@@ -140,7 +140,14 @@ def additive_noise(t, y, args):
 ADDITIVE_DTS = (2.0**-3, 2.0**-4, 2.0**-5)
 
 
-@pytest.mark.parametrize("name", ADDITIVE)
+# Those whose steps are diffrax's own take long to compile.
+SLOW = ("ShARK", "StratonovichMilstein", "EulerHeun")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in ADDITIVE],
+)
 def test_strong_order_of_additive_noise(name):
     """Catches a wrong combination of the finer grid's Lévy areas (1.5 becomes 1),
     a drift evaluated at the wrong time (seen)."""
