@@ -52,7 +52,8 @@ def check_adaptive(solver: diffrax.AbstractSolver, has_noise: bool) -> None:
         advice = "`Heun()` or `SRA1()`" if has_noise else "`Tsit5()` or `Heun()`"
         raise ValueError(
             "`Adaptive` needs a solver with an error estimate, which "
-            f"`{name_of(solver)}` does not have; use {advice}, or `stepsize=Fixed(...)`."
+            f"`{name_of(solver)}` does not have; use {advice}, or "
+            "`stepsize=Fixed(...)`."
         )
 
 
