@@ -13,13 +13,19 @@ from rich.logging import RichHandler
 
 from ..train import CheckpointError, NonFiniteError
 from ._evaluate import Evaluate
+from ._info import Info
 from ._parse import parse
+from ._predict import Predict
+from ._reproduce import Reproduce
 from ._terminal import Terminal
 from ._train import Train
 
 COMMANDS = {
     "train": Train,
     "evaluate": Evaluate,
+    "predict": Predict,
+    "reproduce": Reproduce,
+    "info": Info,
 }
 """Each a dataclass of its options with `run(terminal, command)` and `json`."""
 

@@ -19,6 +19,8 @@ from ._provenance import (
     versions as versions,
 )
 from ._recipe import Recipe as Recipe, SolverName as SolverName
+from ._registry import EXPERIMENTS as EXPERIMENTS
+from ._study import Experiment as Experiment, ScaleName as ScaleName, Study as Study
 from ._training import (
     Keys as Keys,
     Prepared as Prepared,

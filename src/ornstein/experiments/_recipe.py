@@ -73,7 +73,7 @@ class ModelOptions:
         activation: of f_h.
         time_layer: how f_h's layers depend on depth.
         sigma: diffusion of the weights, in units of their prior scale.
-        prior_scale: standard deviation of w0 under the prior, in units of 1/sqrt(fan-in).
+        prior_scale: standard deviation of w0 a priori, in units of 1/sqrt(fan-in).
         absolute_sigma: take sigma and prior-scale as they are, not in those units.
         rate: of the Ornstein-Uhlenbeck prior; 0 is Brownian motion.
         reverts_to_start: the prior reverts to w0 rather than to 0.

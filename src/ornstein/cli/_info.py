@@ -1,0 +1,68 @@
+"""`ornstein info`."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import tyro
+
+from ..data import list_data
+from ..experiments import EXPERIMENTS, PRESETS, provenance, versions
+from ._terminal import Terminal
+
+_DOWNLOADED = ("mnist", "fashion_mnist", "cifar10", "cifar100")
+
+
+@dataclasses.dataclass(frozen=True)
+class Info:
+    """Versions, device, data sets and where they are, presets, experiments.
+
+    Attributes:
+        data_dir: the folder of downloaded sets; ORNSTEIN_DATA by default.
+        json: print the result as JSON, and nothing else, on standard output.
+    """
+
+    data_dir: Path | None = None
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+
+    def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        """Carry it out; the result."""
+        given = self.data_dir or os.environ.get("ORNSTEIN_DATA")
+        folder = None if not given else Path(given)
+        data = {
+            name: {"about": about, "where": _where(name, folder)}
+            for name, about in list_data().items()
+        }
+        presets = sorted(f"{data} --preset {name}" for data, name in PRESETS)
+        experiments = {name: e.summary for name, e in EXPERIMENTS.items()}
+        cache = jax.config.jax_compilation_cache_dir
+        terminal.table("Versions", versions())
+        rows = [{"data": name} | entry for name, entry in data.items()]
+        terminal.grid(f"Data sets (data folder: {folder or 'none given'})", rows)
+        terminal.say("Presets: " + "; ".join(presets))
+        terminal.table("Experiments, for `ornstein reproduce`", experiments)
+        origin = provenance(command, seed=0, seconds=0.0)
+        terminal.say(f"Device: {origin['device']}; compiled programs in {cache}")
+        return {
+            "data": data,
+            "data_dir": None if folder is None else str(folder),
+            "presets": presets,
+            "experiments": experiments,
+            "cache": cache,
+            "provenance": origin,
+        }
+
+
+def _where(name: str, folder: Path | None) -> str | None:
+    """Where a set lies: `None` if it would have to be fetched."""
+    if name == "digits" or name.startswith("toy/"):
+        return "built in"
+    if name == "uci/NAME":
+        found = folder is not None and (folder / "uci").is_dir()
+        return str(folder / "uci") if folder is not None and found else None
+    if name in _DOWNLOADED:
+        found = folder is not None and any((folder / name).rglob("train-*.parquet"))
+        return str(folder / name) if folder is not None and found else None
+    return "yours"

@@ -1,0 +1,19 @@
+"""The experiments by name."""
+
+from ._cost import COST
+from ._fig1 import FIG1
+from ._fig2 import FIG2
+from ._fig8 import FIG8
+from ._inducing import INDUCING
+from ._posterior import POSTERIOR
+from ._study import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "fig1": FIG1,
+    "fig2": FIG2,
+    "fig8": FIG8,
+    "cost": COST,
+    "inducing": INDUCING,
+    "posterior": POSTERIOR,
+}
+"""What `ornstein reproduce NAME` runs."""

@@ -1,0 +1,118 @@
+"""What experiments share: pieces that are kept, a registry entry, fits and scores."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..predict import Prediction
+from ..train import Fit
+from ..train._atomic import write_atomically
+from ._judge import Judged, judge
+from ._recipe import Recipe
+from ._training import Keys, Prepared, prepare, train
+
+ScaleName = Literal["quick", "gpu", "full"]
+
+TOY_EPOCHS: dict[ScaleName, int] = {"quick": 600, "gpu": 4000, "full": 4000}
+"""Steps on `toy/cos`, whose every epoch is one."""
+
+
+class Study:
+    """One experiment under way.
+
+    Every finished piece is a JSON file, so that an interrupted experiment goes on from
+    there.
+
+    Args:
+        folder: of pieces, figures and the result.
+        scale: `quick` for minutes on two cores, `gpu` for 25 minutes on one
+            accelerator, `full` for the paper's own budget.
+        seed: of everything random.
+        say: hears a line for each piece and figure.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        scale: ScaleName,
+        *,
+        seed: int,
+        say: Callable[[str], None],
+    ):
+        self.folder, self.scale, self.seed, self.say = folder, scale, seed, say
+
+    def piece(self, name: str, settings: Any, compute: Callable[[], Any]) -> Any:
+        """What `compute` returns, from the folder if it was computed before.
+
+        Args:
+            name: of the piece.
+            settings: as JSON; a piece of other settings is computed again.
+            compute: makes the piece, as JSON.
+        """
+        path = self.folder / "pieces" / f"{name}.json"
+        settings = json.loads(json.dumps(settings))
+        if path.is_file():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if kept["settings"] == settings:
+                self.say(f"{name}: kept from before")
+                return kept["value"]
+        self.say(f"{name}: computing")
+        value = compute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = {"settings": settings, "value": value}
+        write_atomically(path, json.dumps(kept).encode())
+        return value
+
+
+class Experiment(NamedTuple):
+    """A figure or table.
+
+    Attributes:
+        summary: one line.
+        paper: what the paper prints, to compare with.
+        run: from a study to the rows of the result.
+    """
+
+    summary: str
+    paper: Any
+    run: Callable[[Study], list[dict[str, Any]]]
+
+
+def fit_and_judge(
+    recipe: Recipe, change: Callable[[Any], Any] = lambda model: model
+) -> tuple[Prepared, Fit, dict[str, Any], Prediction]:
+    """Train a recipe and judge it on its test rows.
+
+    Args:
+        recipe: what to train.
+        change: made to the model before training, such as `without_noise`.
+    """
+    prepared = prepare(recipe)
+    prepared = prepared._replace(model=change(prepared.model))
+    fit = train(prepared)
+    keys = Keys.of(recipe)
+    scores, prediction = judge(
+        fit,
+        prepared.data,
+        num_draws=recipe.training.test_draws,
+        test_key=keys.test,
+        bound_key=keys.bound,
+    )
+    return prepared, fit, scores, prediction
+
+
+def paths_of(
+    fit: Judged | Fit, xs: Sequence[float], num_draws: int, num_times: int
+) -> dict[str, list]:
+    """The first hidden unit over depth: hs is (draws, times, inputs)."""
+    ts = jnp.linspace(0.0, 1.0, num_times)
+    x = jnp.asarray(xs, jnp.float32)[:, None]
+    hs = []
+    for index in range(num_draws):
+        blocks = fit.model.trajectory(x, ts, key=jax.random.key(0), index=index)
+        hs.append(blocks[-1]["h"][..., 0])
+    return {"ts": ts.tolist(), "hs": jnp.stack(hs).tolist()}
