@@ -1,0 +1,84 @@
+"""What cannot work is refused at construction, with what to do instead."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import pytest
+from functions.small_model import X, small_model
+
+from ornstein.functions import SDEBNN, Integrator, SDEBlock, WeightPrior
+from ornstein.sde import KL
+
+
+def images(shape=(8, 8, 1), **changes):
+    return SDEBNN.for_images(shape, 3, width=2, key=jr.key(0), **changes)
+
+
+def block(dynamics):
+    return SDEBlock.make(
+        dynamics,
+        prior=WeightPrior(),
+        start_width=None,
+        width_sizes=(2,),
+        drift_scale=1.0,
+        summary_size=0,
+        integrator=Integrator(),
+        estimator=KL(),
+        key=jr.key(0),
+    )
+
+
+class WithoutParameters(eqx.Module):
+    def __call__(self, t, h):
+        return -h
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: images((7, 8, 1)), "Images of 7 by 8 cannot be halved 1 time"),
+        (lambda: images((8, 5, 1)), "Images of 8 by 5 cannot be halved 1 time"),
+        (
+            lambda: images((6, 6, 1), blocks=(1, 1)),
+            r"cannot be halved 2 times.*2 scale",
+        ),
+        (lambda: images((6, 6, 1), space_to_depth_first=True), "cannot be halved 2"),
+        (lambda: images((8, 8)), r"must be \(height, width, channels\).*for_vectors"),
+        (lambda: images(blocks=()), "`blocks` must be positive counts"),
+        (lambda: images(blocks=(1, 0)), "`blocks` must be positive counts"),
+        (lambda: images(num_inducing=-1), "`num_inducing` must be at least 0, got -1"),
+        (lambda: small_model(num_inducing=-2), "`num_inducing` must be at least 0"),
+        (lambda: images(augment=-1), "`num_features` must not be negative"),
+        (lambda: small_model(augment=-1), "`num_features` must not be negative"),
+        (lambda: small_model(drift_widths=()), "`width_sizes` must be one or more"),
+        (lambda: small_model(start_width=0.0), "`start_width` must be positive, got 0"),
+        (lambda: WeightPrior(sigma=0.0), r"`sigma` must be positive.*without_noise"),
+        (lambda: WeightPrior(sigma=-0.1), "`sigma` must be positive, got -0.1"),
+        (lambda: WeightPrior(scale=0.0), "`scale` must be positive, got 0.0"),
+        (lambda: WeightPrior(rate=-1.0), "`rate` must be at least 0, got -1.0"),
+        (
+            lambda: SDEBNN.for_vectors(0, 1, key=jr.key(0)),
+            "`in_size` must be at least 1, got 0",
+        ),
+        (
+            lambda: SDEBNN.for_vectors(1, 0, key=jr.key(0)),
+            "`out_size` must be at least 1, got 0",
+        ),
+        (
+            lambda: SDEBNN.for_images((8, 8, 1), 0, key=jr.key(0)),
+            "`num_outputs` must be at least 1, got 0",
+        ),
+        (lambda: block(WithoutParameters()), "`dynamics` has no floating-point arrays"),
+    ],
+)
+def test_refused(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize("depths", [[0.0, 0.5], [0.2, 1.0]])
+def test_a_trajectory_spans_the_depth(depths):
+    """Catches (seen) a second block that goes on from half of the first."""
+    model = small_model()
+    with pytest.raises(ValueError, match="must begin at depth 0 and end at depth 1"):
+        model.trajectory(jnp.asarray(X), jnp.array(depths), key=jr.key(0))
