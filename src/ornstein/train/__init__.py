@@ -6,7 +6,6 @@ from ._elbo import (
     AbstractObjective as AbstractObjective,
     ELBOInfo as ELBOInfo,
     ImportanceWeighted as ImportanceWeighted,
-    ReportsInitialKL as ReportsInitialKL,
     elbo_loss as elbo_loss,
 )
 from ._errors import (

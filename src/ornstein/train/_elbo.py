@@ -14,7 +14,6 @@ the size of the batch.
 import abc
 import math
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -101,23 +100,16 @@ class ImportanceWeighted(AbstractObjective):
         return -log_mean / num_data
 
 
-@runtime_checkable
-class ReportsInitialKL(Protocol):
-    """A random function that can say how much of its KL is that of q(w0)."""
-
-    def kl_initial(self) -> Float[Array, ""]:
-        """KL(q(w0) || p(w0)) in nats."""
-        ...
-
-
 class ELBOInfo(eqx.Module):
     """The parts of the bound, for people to read. Averages over draws and strata.
 
     Attributes:
         elbo: at KL weight 1, nats per data set: `log_likelihood - kl - local_kl`.
         log_likelihood: nats per data set, estimated from the batch.
-        kl: KL of what all examples share, nats.
+        kl: KL of what all examples share, nats: the sum of `terms` where the model
+            names them (the value, whatever estimator its gradient comes from).
         local_kl: KL of single examples' latents, nats per data set.
+        terms: what `kl` is made of, nats by name; empty if the model doesn't say.
         output: each stratum's and draw's likelihood parameters.
         state: batch statistics for the next call, or `None`.
     """
@@ -126,6 +118,7 @@ class ELBOInfo(eqx.Module):
     log_likelihood: Float[Array, ""]
     kl: Float[Array, ""]
     local_kl: Float[Array, ""]
+    terms: dict[str, Float[Array, ""]]
     output: PyTree[Float[Array, "strata draws batch ..."]]
     state: eqx.nn.State | None
 
@@ -174,7 +167,7 @@ def elbo_loss(
         state = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
         draw = model(x, key=key, index=index, state=state)
         log_likelihood = jnp.mean(likelihood.log_prob(draw.output, y))
-        parts = (log_likelihood, draw.kl, jnp.mean(draw.local_kl))
+        parts = (log_likelihood, draw.kl, jnp.mean(draw.local_kl), draw.terms)
         return parts, draw.output, draw.state
 
     if rematerialise:
@@ -183,10 +176,12 @@ def elbo_loss(
     def one_stratum(index, key, state):
         keys = jax.random.split(key, num_draws)
         parts, output, states = _map_draws(lambda k: one_draw(k, index, state), keys)
-        log_likelihood, kl, local_kl = parts
+        log_likelihood, kl, local_kl, terms = parts
         divergence = kl_weight * (kl / num_data + local_kl)
         loss = objective(log_likelihood, divergence, num_data)
-        means = jax.tree.map(jnp.mean, (loss, log_likelihood, kl, local_kl))
+        if terms:
+            kl = sum(terms.values())
+        means = jax.tree.map(jnp.mean, (loss, log_likelihood, kl, local_kl, terms))
         return means, output, jax.tree.map(_merge_draws, states)
 
     indices = model.training_indices
@@ -205,12 +200,13 @@ def elbo_loss(
             next_stratum, state, (jnp.asarray(indices), keys)
         )
         means = jax.tree.map(jnp.mean, means)
-    loss, log_likelihood, kl, local_kl = means
+    loss, log_likelihood, kl, local_kl, terms = means
     info = ELBOInfo(
         elbo=num_data * (log_likelihood - local_kl) - kl,
         log_likelihood=num_data * log_likelihood,
         kl=kl,
         local_kl=num_data * local_kl,
+        terms=terms,
         output=jax.lax.stop_gradient(output),
         state=state,
     )

@@ -187,9 +187,9 @@ def fit(
         )
     data = check_data(split, "split")
     held_out = None if validation is None else check_data(validation, "validation")
-    for pair in (data, held_out):
-        if pair is not None:
-            _check_fits(model, likelihood, pair, state)
+    terms = _check_fits(model, likelihood, data, state)
+    if held_out is not None:
+        _check_fits(model, likelihood, held_out, state)
     num_data = _num_rows(data)
     if batch_size > num_data:
         logger.info("batch_size=%d clipped to the %d rows", batch_size, num_data)
@@ -226,6 +226,7 @@ def fit(
         ema_decay=ema_decay,
         snr_decay=snr_decay,
         augmentation=augmentation,
+        terms=terms,
     )
     if _keeps_in_memory(data) if in_memory is None else in_memory:
         on_device = jax.tree.map(jnp.asarray, data)
@@ -252,16 +253,25 @@ def fit(
     return Fit(model, likelihood, model_state, session.history.arrays(), ema)
 
 
-def _check_fits(model, likelihood, data, state) -> None:
-    """Refuse targets that the likelihood, or the network's output, has no place for."""
+def _check_fits(model, likelihood, data, state) -> tuple[str, ...]:
+    """Refuse targets that the likelihood, or the network's output, has no place for.
+
+    Returns:
+        the names of the parts of the model's KL.
+    """
     x, y = data
     one_row = jax.tree.map(
         lambda a: jax.ShapeDtypeStruct((1, *a.shape[1:]), a.dtype), x
     )
     index = model.training_indices[0]
-    call = lambda x, key, state: model(x, key=key, index=index, state=state).output
-    output = eqx.filter_eval_shape(call, one_row, jax.random.key(0), state)
+
+    def call(x, key, state):
+        draw = model(x, key=key, index=index, state=state)
+        return draw.output, draw.terms
+
+    output, terms = eqx.filter_eval_shape(call, one_row, jax.random.key(0), state)
     likelihood.check_targets(y, jax.tree.leaves(output)[0].shape[-1])
+    return tuple(sorted(terms))
 
 
 def _keeps_in_memory(data: PyTree) -> bool:

@@ -10,7 +10,7 @@ import optax
 from .._types import Array, Float, Int, PRNGKeyArray, PyTree
 from ..likelihood import AbstractClassLikelihood
 from ._calibration import NUM_BINS, calibration_sums
-from ._elbo import AbstractObjective, ReportsInitialKL, elbo_loss
+from ._elbo import AbstractObjective, elbo_loss
 from ._optimiser import Optimisation
 from ._schedule import KLWarmup
 
@@ -54,6 +54,7 @@ class Trainer(eqx.Module):
         ema_decay: of the running mean of the parameters, or `None` for none.
         snr_decay: of the gradient's running moments, or `None` for none.
         augmentation: `(x, *, key)` to an augmented x, or `None`.
+        terms: names of the parts of the model's KL.
     """
 
     frozen: PyTree
@@ -71,6 +72,7 @@ class Trainer(eqx.Module):
     ema_decay: float | None
     snr_decay: float | None
     augmentation: Callable | None
+    terms: tuple[str, ...]
 
     def init(self, params: PyTree, model_state: eqx.nn.State | None) -> TrainState:
         """The state before the first step. Copies: later steps reuse its memory."""
@@ -93,10 +95,7 @@ class Trainer(eqx.Module):
     @property
     def names(self) -> tuple[str, ...]:
         """What `step` records, in order; calibration sums follow for classes."""
-        model, _ = self.frozen
-        names = ["loss", "elbo", "log_likelihood", "kl", "local_kl"]
-        if isinstance(model, ReportsInitialKL):
-            names += ["kl_initial", "kl_path"]
+        names = ["loss", "elbo", "log_likelihood", "kl", "local_kl", *self.terms]
         names += ["grad_norm", "kl_weight"]
         names += [_suffixed("learning_rate", n) for n in sorted(self._rates)]
         if self.snr_decay is not None:
@@ -186,9 +185,7 @@ class Trainer(eqx.Module):
                 "kl": info.kl,
                 "local_kl": info.local_kl,
             }
-            if isinstance(model, ReportsInitialKL):
-                kl_initial = model.kl_initial()
-                records |= {"kl_initial": kl_initial, "kl_path": info.kl - kl_initial}
+            records |= info.terms
             sums = jnp.zeros(0)
             if isinstance(likelihood, AbstractClassLikelihood):
                 probs = jnp.mean(likelihood.probs(info.output), axis=(0, 1))
