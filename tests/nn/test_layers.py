@@ -25,6 +25,7 @@ from ornstein.nn import (
     num_parameters,
     scale_parameters,
     space_to_depth,
+    tanh,
 )
 
 
@@ -201,3 +202,17 @@ def test_adapters_equal_a_loop(getkey):
     assert jnp.array_equal(flat(pictures), pictures[..., 1].reshape(2, 2, 20))
     with pytest.raises(ValueError, match="An example has 2 axes and `x` only 1"):
         PerExample(linear, num_axes=2)(jnp.ones(3))
+
+
+def test_tanh_is_differentiated_as_numpy_says_and_keeps_one_array(x64):
+    """Catches a wrong derivative, and a residual beside the value."""
+    x = jnp.linspace(-3, 3, 7)
+    slope = jax.vmap(jax.grad(tanh))(x)
+    np.testing.assert_allclose(slope, 1 - np.tanh(x) ** 2, rtol=1e-12)
+    curve = jax.vmap(jax.grad(jax.grad(tanh)))(x)
+    exact = -2 * np.tanh(x) * (1 - np.tanh(x) ** 2)
+    np.testing.assert_allclose(curve, exact, rtol=1e-12, atol=1e-14)
+
+    _, pull = jax.vjp(tanh, jnp.ones(1000))
+    kept = [leaf.size for leaf in jax.tree.leaves(pull)]
+    assert sum(kept) <= 1000

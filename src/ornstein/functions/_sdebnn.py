@@ -18,6 +18,7 @@ from ..nn import (
     MakeTimeLayer,
     TimeMLP,
     space_to_depth,
+    tanh,
 )
 from ..sde import KL, AbstractPathKL, Fixed, Midpoint
 from ._base import (
@@ -90,7 +91,7 @@ class SDEBNN(AbstractRandomFunction):
         out_size: int,
         *,
         width_sizes: Sequence[int] = (16, 16),
-        activation: Callable[[Array], Array] = jnp.tanh,
+        activation: Callable[[Array], Array] = tanh,
         time: MakeTimeLayer = Concat,
         augment: int = 2,
         prior: WeightPrior | None = None,
@@ -152,7 +153,7 @@ class SDEBNN(AbstractRandomFunction):
         *,
         blocks: Sequence[int] = (1,),
         width: int = 32,
-        activation: Callable[[Array], Array] = jnp.tanh,
+        activation: Callable[[Array], Array] = tanh,
         time: MakeTimeLayer = Concat,
         augment: int = 2,
         space_to_depth_first: bool = False,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from .._types import Array, Float, Params, PRNGKeyArray, PyTree, RealScalar
-from ..nn import MLP
+from ..nn import MLP, tanh
 
 
 class WeightDrift(eqx.Module):
@@ -98,7 +98,7 @@ class WeightDrift(eqx.Module):
         time = jnp.broadcast_to(t, (1,)).astype(summary.dtype)
         rest = self.read_rest(jnp.concatenate([time, summary]))
         z = sum(jax.tree.leaves(parts), rest)
-        z = jnp.tanh(self.hidden(jnp.tanh(z)))
+        z = tanh(self.hidden(tanh(z)))
         return jax.tree.map(
             lambda matrix, bias, scale: (
                 scale * ((z @ matrix).reshape(bias.shape) + bias)

@@ -5,6 +5,7 @@ from ._activations import (
     Swish as Swish,
     activation_from_name as activation_from_name,
     rbf as rbf,
+    tanh as tanh,
 )
 from ._adapters import ChannelsFirst as ChannelsFirst, PerExample as PerExample
 from ._conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose

