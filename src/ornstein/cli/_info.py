@@ -37,7 +37,7 @@ class Info:
         }
         presets = sorted(f"{data} --preset {name}" for data, name in PRESETS)
         experiments = {name: e.summary for name, e in EXPERIMENTS.items()}
-        cache = jax.config.jax_compilation_cache_dir
+        cache = jax.config.values["jax_compilation_cache_dir"]
         terminal.table("Versions", versions())
         rows = [{"data": name} | entry for name, entry in data.items()]
         terminal.grid(f"Data sets (data folder: {folder or 'none given'})", rows)

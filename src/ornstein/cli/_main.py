@@ -85,7 +85,7 @@ def _complain(error: BaseException, code: int) -> int:
 
 def _cache_programs() -> None:
     """Keep compiled programs, so that a second run starts in seconds."""
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.values["jax_compilation_cache_dir"] is None:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         folder = str(root / "ornstein" / "jax")
         jax.config.update("jax_compilation_cache_dir", folder)

@@ -38,10 +38,10 @@ GRADIENTS: dict[str, Callable[[], sde.AbstractGradient]] = {
     "reversible": sde.Reversible,
     "backsolve": sde.Backsolve,
 }
-ESTIMATORS: dict[str, Callable[[], sde.AbstractPathKL]] = {
-    "kl": sde.KL,
-    "full": sde.FullMonteCarlo,
-    "stl": sde.StickTheLanding,
+ESTIMATORS: dict[str, sde.AbstractPathKL] = {
+    "kl": sde.KL(),
+    "full": sde.FullMonteCarlo(),
+    "stl": sde.StickTheLanding(),
 }
 LIKELIHOODS: dict[str, Callable[[LikelihoodOptions], AbstractLikelihood]] = {
     "categorical": lambda o: Categorical(),
@@ -109,7 +109,7 @@ def _sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> AbstractRandomF
         "drift_widths": sizes(options.drift_widths, "drift-widths"),
         "drift_scale": options.drift_scale,
         "num_inducing": options.num_inducing,
-        "estimator": ESTIMATORS[recipe.solver.estimator](),
+        "estimator": ESTIMATORS[recipe.solver.estimator],
         "integrator": build_integrator(recipe.solver),
         "is_path_per_row": options.path_per_row,
         "key": key,

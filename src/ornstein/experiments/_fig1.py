@@ -1,10 +1,10 @@
 """Figure 1 of Xu et al. (2022): hidden units over depth, ODE net and SDE-BNN."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from ..functions import without_noise
+from ..functions import SDEBNN, without_noise
 from ..plot import animate_trajectories, trajectories
 from ..report import save_figure
 from ._presets import preset_recipe
@@ -27,7 +27,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
         def compute(change=change, num_draws=num_draws) -> dict[str, Any]:
             _, fit, scores, _ = fit_and_judge(recipe, change)
             keep = ("nll", "rmse", "elbo", "kl_path", "epistemic_share")
-            paths = paths_of(fit, _INPUTS, num_draws, _NUM_TIMES)
+            paths = paths_of(cast(SDEBNN, fit.model), _INPUTS, num_draws, _NUM_TIMES)
             return {"scores": {k: scores[k] for k in keep}, "paths": paths}
 
         found = study.piece(name, recipe.to_json(), compute)

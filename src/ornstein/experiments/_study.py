@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ..functions import SDEBNN
 from ..predict import Prediction
 from ..train import Fit
 from ..train._atomic import write_atomically
-from ._judge import Judged, judge
+from ._judge import judge
 from ._recipe import Recipe
 from ._training import Keys, Prepared, prepare, train
 
@@ -43,7 +44,9 @@ class Study:
         seed: int,
         say: Callable[[str], None],
     ):
-        self.folder, self.scale, self.seed, self.say = folder, scale, seed, say
+        self.folder = folder
+        self.scale: ScaleName = scale
+        self.seed, self.say = seed, say
 
     def piece(self, name: str, settings: Any, compute: Callable[[], Any]) -> Any:
         """What `compute` returns, from the folder if it was computed before.
@@ -106,13 +109,13 @@ def fit_and_judge(
 
 
 def paths_of(
-    fit: Judged | Fit, xs: Sequence[float], num_draws: int, num_times: int
+    model: SDEBNN, xs: Sequence[float], num_draws: int, num_times: int
 ) -> dict[str, list]:
     """The first hidden unit over depth: hs is (draws, times, inputs)."""
     ts = jnp.linspace(0.0, 1.0, num_times)
     x = jnp.asarray(xs, jnp.float32)[:, None]
     hs = []
     for index in range(num_draws):
-        blocks = fit.model.trajectory(x, ts, key=jax.random.key(0), index=index)
+        blocks = model.trajectory(x, ts, key=jax.random.key(0), index=index)
         hs.append(blocks[-1]["h"][..., 0])
     return {"ts": ts.tolist(), "hs": jnp.stack(hs).tolist()}

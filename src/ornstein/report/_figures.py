@@ -46,7 +46,7 @@ def write_figures(
     """
     figures: dict[str, Figure] = {}
     curves = {
-        name.replace("val_", "validation_"): history[name]
+        name.replace("val_", "validation_"): history[name].tolist()
         for name in _CURVES
         if name in history and np.any(np.isfinite(history[name]))
     }

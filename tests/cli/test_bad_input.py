@@ -1,0 +1,141 @@
+"""Bad input: exit 2, one sentence, files as they were, no traceback."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ornstein.cli import main
+
+TINY = "--epochs 2 --width 2 --drift-widths 2 --num-inducing 0 --dt 0.5 --num-draws 1"
+TINY += " --test-draws 2 --data toy/cos"
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    assert main(["train", *TINY.split(), "--out", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def folder(finished_run: Path, tmp_path: Path, monkeypatch) -> Path:
+    """A working folder with a finished run, damaged ones, and odd files."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished_run, "run")
+    shutil.copytree(finished_run, "cut")
+    final = Path("cut/checkpoints/final.npz")
+    final.write_bytes(final.read_bytes()[:200])
+    for newest in Path("cut/checkpoints").glob("step_*"):
+        meta = newest / "meta.json"
+        meta.write_text(meta.read_text()[:50])
+    shutil.copytree(finished_run, "unfinished")
+    Path("unfinished/checkpoints/final.npz").unlink()
+    shutil.copytree(finished_run, "garbled")
+    Path("garbled/config.json").write_text('{"recipe": {')
+    shutil.copytree(finished_run, "newer")
+    config = json.loads(Path("newer/config.json").read_text())
+    config["recipe"]["model"]["colour"] = "blue"
+    Path("newer/config.json").write_text(json.dumps(config))
+    Path("folder").mkdir()
+    Path("folder/notes.txt").write_text("mine")
+    Path("empty.csv").write_text("")
+    rows = [f"{i},{i}" for i in range(40)]
+    Path("inf.csv").write_text("\n".join(["a,y", *rows, "inf,1", ""]))
+    Path("good.csv").write_text("\n".join(["a,y", *rows, ""]))
+    Path("x.csv").write_text("b\n1.0\n")
+    np.savez("wide.npz", x=np.zeros((3, 2), np.float32))
+    return tmp_path
+
+
+CASES = {
+    "no command": ("", "command is missing"),
+    "unknown command": ("trian", "no command 'trian': give one of train"),
+    "unknown option": (f"train {TINY} --colour blue", "Unrecognized options: --colour"),
+    "unknown value": (f"train {TINY} --solver rk9", "'euler', 'euler-heun'"),
+    "not a number": (f"train {TINY} --sigma wide", "--sigma"),
+    "unknown data": ("train --data toy/cosine", "no data set 'toy/cosine'"),
+    "no such preset": (f"train {TINY} --preset paper", "no preset 'paper' for toy/cos"),
+    "run exists": (f"train {TINY} --out run", "--resume run.*--overwrite"),
+    "not a run": (f"train {TINY} --out folder --overwrite", "exists and is not a run"),
+    "dt zero": (f"train {TINY} --dt 0 --out new", "`dt` must be positive"),
+    "dt negative": (f"train {TINY} --dt=-0.1 --out new", "`dt` must be positive"),
+    "dt does not divide": (f"train {TINY} --dt 0.3 --out new", "does not divide.*0.25"),
+    "bad dt keeps the old run": (
+        f"train {TINY} --dt 0.3 --out run --overwrite",
+        "does not divide",
+    ),
+    "bad batch keeps the old run": (
+        f"train {TINY} --accumulate 7 --out run --overwrite",
+        "cannot be cut into accumulate=7",
+    ),
+    "reversible": (
+        f"train {TINY} --gradient reversible --out new",
+        "`Reversible`.*`?ReversibleHeun",
+    ),
+    "adaptive euler": (f"train {TINY} --rtol 0.1 --out new", "error estimate"),
+    "adaptive stl": (
+        f"train {TINY} --rtol 0.1 --solver heun --estimator stl --out new",
+        "--estimator stl does not go with adaptive",
+    ),
+    "epochs": (f"train {TINY} --epochs 0 --out new", "--epochs must be positive"),
+    "sigma": (f"train {TINY} --sigma 0 --out new", "`sigma` must be positive"),
+    "widths": (f"train {TINY} --drift-widths 2x2 --out new", "joined by hyphens"),
+    "likelihood": (
+        f"train {TINY} --likelihood categorical --out new",
+        "`Categorical`",
+    ),
+    "tune without rows": (f"train {TINY} --tune lr --out new", "--validation-fraction"),
+    "tune what": (
+        f"train {TINY} --tune lr,colour --validation-fraction 0.2 --out new",
+        "--tune colour is not one of lr, sigma",
+    ),
+    "patience": (f"train {TINY} --patience 3 --out new", "--validation-fraction"),
+    "split": (f"train {TINY} --split 3 --out new", "no numbered splits"),
+    "no target": ("train --data good.csv --out new", "target"),
+    "missing column": ("train --data good.csv --target z --out new", "'z'"),
+    "nan": ("train --data inf.csv --target y --out new", "[Ii]nf"),
+    "empty file": ("train --data empty.csv --target y --out new", "empty.csv"),
+    "resume nothing": ("train --resume nowhere", "nowhere is not a run"),
+    "resume with options": (f"train --resume run {TINY}", "leave the others out"),
+    "resume a cut run": ("train --resume cut", "truncated or damaged"),
+    "evaluate nothing": ("evaluate nowhere", "nowhere is not a run"),
+    "evaluate a cut run": ("evaluate cut", "truncated"),
+    "evaluate an unfinished run": ("evaluate unfinished", "--resume unfinished"),
+    "garbled config": ("evaluate garbled", "config.json is truncated or damaged"),
+    "newer config": ("evaluate newer", "no option 'colour'.*another version"),
+    "evaluate dt": ("evaluate run --dt 0.3", "does not divide"),
+    "evaluate dt and rtol": ("evaluate run --dt 0.5 --rtol 0.1", "one or the other"),
+    "predict no file": ("predict run gone.csv -o p.csv", "There is no"),
+    "predict columns": ("predict run wide.npz -o p.csv", "shape \\(2,\\)"),
+    "predict output": ("predict run x.csv -o p.txt", "must be a .csv file"),
+    "predict folder": ("predict run x.csv -o gone/p.csv", "no folder gone"),
+    "predict level": ("predict run x.csv -o p.csv --interval 2", "--interval must lie"),
+    "unknown experiment": ("reproduce fig99", "'fig1', 'fig2'"),
+    "reproduce into a file": ("reproduce fig1 --out x.csv", "x.csv is a file"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_is_one_sentence_and_changes_nothing(case: str, folder: Path, capsys):
+    """Seen failing: `new_run` without its restore loses the run to --accumulate 7."""
+    arguments, match = CASES[case]
+    before = snapshot(folder)
+    capsys.readouterr()
+    assert main(arguments.split()) == 2
+    out, err = capsys.readouterr()
+    sentence = err.strip().splitlines()[-1]
+    assert sentence.startswith("ornstein: "), err
+    assert re.search(match, sentence), sentence
+    assert "Traceback" not in err + out
+    assert snapshot(folder) == before
