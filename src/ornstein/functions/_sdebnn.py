@@ -20,7 +20,7 @@ from ..nn import (
     space_to_depth,
     tanh,
 )
-from ..sde import KL, AbstractPathKL, Fixed, Midpoint
+from ..sde import KL, AbstractPathKL, Fixed, ReversibleHeun
 from ._base import (
     WEIGHTS,
     AbstractRandomFunction,
@@ -159,7 +159,7 @@ class SDEBNN(AbstractRandomFunction):
         space_to_depth_first: bool = False,
         readout_widths: Sequence[int] = (),
         prior: WeightPrior | None = None,
-        start_width: float | None = 0.02,
+        start_width: float | None = None,
         drift_widths: Sequence[int] = (2, 128, 2),
         drift_scale: float = 1.0,
         num_inducing: int = 0,
@@ -183,12 +183,13 @@ class SDEBNN(AbstractRandomFunction):
             readout_widths: hidden widths of the readout ((1024,) in the reference).
             prior: over the weights; `WeightPrior()`.
             start_width: q(w₀)'s standard deviation at first in units of its prior's;
-                `None` for a point w₀.
+                `None` for a point w₀, which costs nothing in the bound and predicts
+                better on images: see the class.
             drift_widths: hidden widths of NN_φ.
             drift_scale: multiplies NN_φ's output.
             num_inducing: inducing images M; NN_φ sees their states pooled to 2 by 2.
             estimator: of the path KL; `KL()`.
-            integrator: how to solve; ten steps of the midpoint method.
+            integrator: how to solve; eight steps of reversible Heun.
             is_path_per_row: see the class.
             key: randomness of the initial parameters.
 
@@ -201,7 +202,7 @@ class SDEBNN(AbstractRandomFunction):
         read_key, z_key, *block_keys = keys
         inducing = _inducing(num_inducing, tuple(example_shape), key=z_key)
         if integrator is None:
-            integrator = Integrator(Midpoint(), Fixed(dt=0.1))
+            integrator = Integrator(ReversibleHeun(), Fixed(dt=0.125))
         layers: list[Any] = [SpaceToDepth()] if space_to_depth_first else []
         layers.append(Augment(augment))
         shape = jax.eval_shape(

@@ -48,7 +48,9 @@ class Reversible(AbstractGradient):
     which is exact up to rounding while the solver is stable: its errors grow like
     exp(rate × T), so keep that near 1, and watch `stats["max_reversible_gap"]`.
     Gradients reach `y0` and what the vector fields close over or have in `args`; not
-    the output times.
+    the output times. States are kept at every multiple of the largest number of steps
+    that divides all output intervals: few for regular times, each step for times such
+    as 0, 0.333 and 1.
     """
 
     def check(self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize) -> None:
