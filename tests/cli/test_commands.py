@@ -133,6 +133,7 @@ def test_interrupted_run_goes_on_to_the_same_end(run: Path, tmp_path, monkeypatc
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_tune_trains_the_best_setting(tmp_path: Path):
     path = tmp_path / "tuned"
     options = f"{TINY} --tune lr --tune-epochs 1 --validation-fraction 0.25"
@@ -144,6 +145,7 @@ def test_tune_trains_the_best_setting(tmp_path: Path):
     assert recipe["training"]["learning_rate"] == best["learning_rate"]
 
 
+@pytest.mark.slow
 def test_images_leave_a_diagram_and_galleries(tmp_path: Path):
     path = tmp_path / "digits"
     options = "--data digits --epochs 1 --width 2 --drift-widths 2 --dt 0.5"

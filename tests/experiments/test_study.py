@@ -30,6 +30,7 @@ def test_pieces_are_kept_until_their_settings_change(tmp_path: Path):
     assert computed == [1, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fig8"])
 def test_reproduce(name: str, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setitem(_study.TOY_EPOCHS, "quick", 2)
