@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.core import Tracer
 
 from .._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 from ..nn import (
@@ -331,7 +332,7 @@ def _inducing(
 
 
 def _check_depths(ts: Float[ArrayLike, " times"]) -> None:
-    if isinstance(ts, jax.core.Tracer):
+    if isinstance(ts, Tracer):
         return
     first, *_, last = np.asarray(ts)
     # The next block goes on from the last depth, and weights start at the first.
