@@ -18,7 +18,7 @@ NUM_DRAWS = 3000
 def test_estimators_agree_in_value_and_gradient():
     """Over every parameter: w0's mean and spread, the drift, the inducing inputs; on
     the same draws. Catches a term that is not a martingale: u at the wrong end of the
-    step, another Brownian path, a sampled KL(w0) with a wrong normalisation."""
+    step, another Brownian path, (seen) a sampled KL(w0) with a wrong normalisation."""
 
     def run(estimator):
         model = away_from_prior(

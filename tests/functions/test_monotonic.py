@@ -31,7 +31,7 @@ def from_the_prior(augment: int, scale: float = 2.0) -> SDEBNN:
 
 def test_a_draw_in_one_dimension_is_monotonic():
     """While dt |∂f_h/∂h| < 1 on its way, an Euler step keeps the order of rows.
-    Catches weights or noise that differ between rows."""
+    Catches (seen) weights that differ between rows."""
     model = from_the_prior(augment=0)
     (block,) = blocks_of(model)
     static = eqx.filter(block.dynamics, eqx.is_inexact_array, inverse=True)

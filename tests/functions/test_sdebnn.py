@@ -47,7 +47,8 @@ def numpy_kl_initial(model: SDEBNN, prior_scales: dict[str, float]) -> float:
 
 @pytest.mark.parametrize("is_relative", [True, False])
 def test_the_posterior_starts_as_the_prior(is_relative):
-    """The path KL is 0.0, to the last bit, and KL(w0) the closed form."""
+    """The path KL is 0.0, to the last bit, and KL(w0) the closed form. Catches (seen)
+    a prior variance of 1 / fan-in squared."""
     prior = WeightPrior(scale=1.5, is_relative=is_relative)
     model = small_model(prior=prior)
     found = draw(model, X, jr.key(1))
@@ -66,7 +67,8 @@ def test_a_point_start_costs_nothing():
 
 
 def test_one_index_is_one_function_for_all_rows_and_blocks_of_rows():
-    """With paths of their own in training too."""
+    """With paths of their own in training too. Catches (seen) an index that does not
+    count."""
     model = away_from_prior(small_model(is_path_per_row=True))
     key, three = jr.key(1), jnp.array(3)
     whole = draw(model, X, key, three).output
@@ -83,6 +85,7 @@ def test_one_index_is_one_function_for_all_rows_and_blocks_of_rows():
 
 
 def test_halving_the_batch_leaves_the_loss_unchanged():
+    """Catches (seen) a KL per row of the batch in place of the data's."""
     model = away_from_prior(small_model())
     y = np.sin(X.sum(axis=1, keepdims=True)) + 0.3
 
@@ -98,7 +101,8 @@ def test_halving_the_batch_leaves_the_loss_unchanged():
 
 
 def test_a_path_per_row_leaves_the_expected_kl_unchanged():
-    """The KL of a batch is the mean of its rows', not their sum: 400 draws each."""
+    """The KL of a batch is the mean of its rows', not their sum (seen):
+    400 draws each."""
     shared = away_from_prior(small_model(estimator=FullMonteCarlo()))
     per_row = eqx.tree_at(
         lambda m: m.inducing,
@@ -120,7 +124,8 @@ def test_a_path_per_row_leaves_the_expected_kl_unchanged():
 
 
 def test_a_trajectory_ends_in_the_draw():
-    """Two blocks: the second starts where the first ends, on paths of its own."""
+    """Two blocks: the second starts where the first ends, on paths of its own.
+    Catches (seen) a trajectory of another index."""
     model = two_blocks()
     index = jnp.array(2)
     first, second = trajectory(model, X, jr.key(4), index)
@@ -134,7 +139,8 @@ def test_a_trajectory_ends_in_the_draw():
 
 
 def test_hidden_units_move_by_f_h_with_the_weights_of_the_moment():
-    """Euler's steps of h, inducing inputs, and w's share of noise, by hand."""
+    """Euler's steps of h and of the inducing inputs, by hand. Catches (seen) inducing
+    inputs that stay where they are."""
     model = away_from_prior(small_model())
     (ys,) = trajectory(model, X, jr.key(4))
     (block,) = blocks_of(model)
@@ -150,6 +156,7 @@ def test_hidden_units_move_by_f_h_with_the_weights_of_the_moment():
 
 
 def test_kl_adds_up_over_blocks():
+    """Catches (seen) the last block's in place of the sum."""
     model = two_blocks()
     total = draw(model, X, jr.key(5))
     augment, first, second = model.layers
@@ -165,7 +172,8 @@ def test_kl_adds_up_over_blocks():
 
 
 def test_fit_moves_what_is_not_frozen():
-    """The prior and the drift's units stay to the last bit; all else moves."""
+    """The prior and the drift's units stay to the last bit; all else moves. Catches
+    (seen) a process that is trained."""
     model = away_from_prior(small_model())
     split = Split(X, np.sin(X.sum(axis=1, keepdims=True)))
     found = fit(
@@ -210,6 +218,7 @@ def test_images_at_two_scales():
         width=3,
         drift_widths=(2, 3, 2),
         num_inducing=2,
+        start_width=0.02,
         integrator=Integrator(stepsize=Fixed(0.5)),
         key=jr.key(7),
     )

@@ -47,7 +47,7 @@ def test_the_dial_changes_numerics_only():
 
 def test_smaller_steps_on_one_path_converge():
     """First order, as noise is additive. Catches `noise_dt` that does not fix the
-    path: the differences would then not shrink."""
+    path (seen): the differences would then not shrink."""
     model = away_from_prior(small_model())
     outputs = {}
     for num_steps in (8, 16, 32, 128):
@@ -61,9 +61,11 @@ def test_smaller_steps_on_one_path_converge():
     assert 1.8 < error[16] / error[32] < 2.9, error
 
 
+@pytest.mark.slow
 def test_reversible_gradients_are_backprops():
     """Of the whole model's every parameter, in single precision. Catches a parameter
-    that the reverse pass does not reach: w0's mean and spread, the drift, Z."""
+    that the reverse pass does not reach, and (seen) a part of a cotangent left out:
+    w0's mean and spread, the drift, Z."""
     model = away_from_prior(
         small_model(
             prior=WeightPrior(rate=1.0),
@@ -85,7 +87,7 @@ def test_reversible_gradients_are_backprops():
     moved = [a for a in backprop if np.abs(a).max() > 1e-6]
     assert len(moved) >= num_trained
     for a, b in zip(backprop, exact, strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5 * scale)
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5 * scale)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,8 @@ def test_reversible_gradients_are_backprops():
     ],
 )
 def test_impossible_pairs_are_refused(changes, message):
-    """Before any solve, by `with_solver` itself."""
+    """Before any solve, by `with_solver` itself (seen: Euler with adaptive steps was
+    accepted, and failed at the first call)."""
     with pytest.raises(ValueError, match=message):
         with_solver(small_model(), **changes)
 

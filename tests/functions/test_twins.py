@@ -43,7 +43,8 @@ def test_without_drift_weights_move_as_under_the_prior():
 
 @pytest.mark.parametrize("reverts_to_start", [False, True])
 def test_without_noise_is_an_ordinary_equation(reverts_to_start):
-    """Euler's steps by hand from the mean of q(w0), whatever the key, at no KL."""
+    """Euler's steps by hand from the mean of q(w0), whatever the key, at no KL.
+    Catches (seen) a start that is still drawn."""
     prior = WeightPrior(rate=0.7, reverts_to_start=reverts_to_start)
     model = away_from_prior(small_model(prior=prior))
     twin = without_noise(model)
@@ -87,7 +88,7 @@ PRIORS = {
 )
 def test_prior_of_draws_from_the_prior(name):
     """w(0) ~ N(0, ρ²), and w(1) as the Euler chain's recursion has it, leaf by leaf.
-    Catches units of σ, a mean that is not forgotten, q's spread in place of p's."""
+    Catches units of σ, a mean that is not forgotten (seen), q's spread."""
     prior, num_draws = PRIORS[name], 600
     model = prior_of(
         away_from_prior(

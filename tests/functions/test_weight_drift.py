@@ -36,7 +36,7 @@ def test_parameters_are_linear_in_the_number_of_weights():
 
 
 def test_it_is_a_network_on_the_flat_vector():
-    """Catches a leaf read or written in another order or unit, t or s left out."""
+    """Catches a leaf read or written in another order or (seen) unit, no t, no s."""
     drift = make(6)
     keys = jr.split(jr.key(1), 5)
     drawn = [jr.normal(k, (3, n)) for k, n in zip(keys, (6, 2), strict=False)]
