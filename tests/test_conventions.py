@@ -35,6 +35,8 @@ HEIGHT = {unit: height for height, layer in enumerate(LAYERS) for unit in layer}
 LATE_IMPORTS = {
     "datasets": "extra `vision`: heavy, and needed only for sets from the hub",
     "huggingface_hub": "extra `vision`: likewise",
+    "sklearn": "half of the time that `import ornstein` would take",
+    "tensorboardX": "imports torch where there is one: seconds",
     "torch": "extra `torch`: seconds to import, and nobody else needs it",
 }
 

@@ -1,7 +1,6 @@
 """The 8 × 8 handwritten digits that come with scikit-learn: no file, no network."""
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from ._assemble import split_and_assemble
 from ._base import Data
@@ -15,6 +14,8 @@ def digits() -> Data:
     References:
         Alpaydin & Kaynak, *Optical Recognition of Handwritten Digits*, UCI (1998).
     """
+    from sklearn.datasets import load_digits
+
     x, y = map(np.asarray, load_digits(return_X_y=True))
     return split_and_assemble(
         "digits",

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Int
-from sklearn.model_selection import train_test_split
 
 from ._error import DataError
 
@@ -45,6 +44,8 @@ def hold_out(
         )
     if labels is not None:
         _check_classes(labels, num_held, class_names)
+    from sklearn.model_selection import train_test_split
+
     kept, held = train_test_split(
         np.arange(num_rows), test_size=fraction, random_state=seed, stratify=labels
     )

@@ -5,8 +5,6 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from tensorboardX import SummaryWriter
-
 from ._atomic import write_atomically
 from ._history import json_record
 
@@ -90,11 +88,13 @@ class EventsFile:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self._writer: SummaryWriter | None = None
+        self._writer: Any = None
 
     def start(self, plan: Plan) -> None:
         """Open the file; events after the checkpoint are hidden."""
         purge_step = plan.first_step + 1 if plan.first_step else None
+        from tensorboardX import SummaryWriter  # imports torch, where there is one
+
         self._writer = SummaryWriter(str(self.folder), purge_step=purge_step)
 
     def advance(self, step: int, record: dict[str, Any]) -> None:
