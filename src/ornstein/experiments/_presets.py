@@ -25,7 +25,14 @@ _TOY = {
     "num_draws": 4,
     "test_draws": 100,
 }
-_IMAGES = {"width": "32", "drift_widths": "2-128-2", "image_augmentation": True}
+_IMAGES = {
+    "width": "32",
+    "drift_widths": "2-128-2",
+    "start": "point",
+    "solver": "reversible-heun",
+    "dt": 0.2,
+    "image_augmentation": True,
+}
 _PAPER = {
     "width": "64",
     "blocks": "2-2-2",
@@ -45,21 +52,20 @@ _PAPER = {
 PRESETS: dict[tuple[str, PresetName], dict[str, Any]] = {
     ("digits", "cpu"): _IMAGES
     | {
-        "start": "point",
-        "dt": 0.125,
-        "epochs": 80,
+        "width": "16",
+        "augment": 3,
+        "epochs": 150,
         "learning_rate": 6e-3,
+        "ema": 0.99,
     },
     ("mnist", "cpu"): _IMAGES
     | {
-        "start": "point",
         "space_to_depth": True,
         "augment": 4,
         "sigma": 0.1,
-        "dt": 0.125,
-        "epochs": 6,
-        "learning_rate": 2e-3,
-        "kl_weight": 0.1,
+        "epochs": 8,
+        "learning_rate": 4e-3,
+        "ema": 0.998,
         "test_draws": 8,
     },
     # One block, as its figure has; 28 pixels cannot be halved three times.
