@@ -2,7 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 DEMO := $(BIN)/ornstein train --data digits --out runs/demo --overwrite
 BENCHMARKS := sde image_step
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
