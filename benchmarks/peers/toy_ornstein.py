@@ -1,5 +1,10 @@
-"""The toy SDE-BNN by `ornstein.sde.sdeint`, and the increments that it draws."""
+"""The toy SDE-BNN by `ornstein.sde.sdeint`, and the increments that it draws.
 
+Its vector fields are written as `ornstein.nn`'s layers are: time is a bias rather than
+one more input, and tanh keeps one array for its derivative.
+"""
+
+import math
 from typing import Any
 
 import diffrax
@@ -9,16 +14,31 @@ import numpy as np
 from jax import Array
 
 from ornstein import sde
+from ornstein.nn import tanh
 
 from . import toy
 
 EULER = sde.EulerMaruyama()
 
 
+def _at(t: Array, x: Array, matrix: Array, bias: Array) -> Array:
+    """A layer of which the last row of `matrix` multiplies time."""
+    return x @ matrix[:-1] + (t * matrix[-1] + bias)
+
+
 def _drift(t: Array, y: dict, net: tuple) -> dict:
-    w = y["w"]
-    f_w = toy.net_output(t, w, net) - w
-    return {"w": f_w, "h": toy.hidden_drift(t, w, y["h"])}
+    w, h = y["w"], y["h"]
+    n = w
+    for a, b in net[:-1]:
+        n = tanh(_at(t, n, a, b))
+    start, arrays = 0, []
+    for shape in toy.SHAPES:
+        size = math.prod(shape)
+        arrays.append(w[start : start + size].reshape(shape))
+        start += size
+    for a, b in zip(arrays[:-2:2], arrays[1:-2:2], strict=True):
+        h = tanh(_at(t, h, a, b))
+    return {"w": _at(t, n, *net[-1]) - w, "h": _at(t, h, *arrays[-2:])}
 
 
 def _prior_drift(t: Array, y: dict, net: tuple) -> dict:

@@ -139,6 +139,12 @@ class Increments(eqx.Module):
             self._normals(h_key, jnp.sqrt(dt / 12)),
         )
 
+    @property
+    def size(self) -> int:
+        """How many normals one step draws."""
+        each = 1 + int(self.use_levy)
+        return each * self.num_fine * sum(math.prod(s) for s, _ in self.shapes)
+
     def _normals(self, key: PRNGKeyArray, scale: Array) -> PyTree:
         # One call for all leaves of a dtype: a call for each costs more than drawing.
         out: list[Array | None] = [None] * len(self.shapes)

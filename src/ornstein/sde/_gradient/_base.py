@@ -81,8 +81,18 @@ def into_units(tree: PyTree[Array], stride: int) -> PyTree[Array]:
     return jax.tree.map(lambda x: x.reshape(-1, stride, *x.shape[1:]), tree)
 
 
+def drawn_first(how: Solve) -> Increment:
+    """Every step's increment, the steps leading: the same numbers as one by one."""
+    return jax.vmap(lambda x: increment(how, *x))(steps_of(how.mesh))
+
+
 def integrate(
-    problem: Problem, state: State, how: Solve, scan: Callable = jax.lax.scan
+    problem: Problem,
+    state: State,
+    how: Solve,
+    *,
+    scan: Callable = jax.lax.scan,
+    draws_first: bool = False,
 ) -> Outputs:
     """Step along the mesh.
 
@@ -91,11 +101,13 @@ def integrate(
         state: at the first time.
         how: solver, mesh, increments.
         scan: `jax.lax.scan`, or something that computes the same.
+        draws_first: whether increments are drawn before the loop, which is a little
+            faster and stores them.
     """
     mesh = how.mesh
 
     def step(carry: Carry, x: tuple) -> tuple[Carry, None]:
-        inc = increment(how, *x)
+        inc = x if isinstance(x, Increment) else increment(how, *x)
         after, memory, u = how.stepper.step(problem, inc, carry.state, carry.memory)
         ito = carry.ito
         if ito is not None:
@@ -111,7 +123,7 @@ def integrate(
 
     ito = jnp.zeros_like(state.ell) if problem.has_ito_term else None
     carry = Carry(state, how.stepper.init(problem, mesh.times[0], state), ito)
-    xs = steps_of(mesh)
+    xs = drawn_first(how) if draws_first else steps_of(mesh)
     if mesh.stride == mesh.num_steps:
         carry, _ = scan(step, carry, xs)
         found = jax.tree.map(lambda x: x[None], (carry.state, carry.ito))

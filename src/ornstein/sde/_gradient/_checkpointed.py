@@ -37,7 +37,7 @@ class Checkpointed(AbstractGradient):
 
     def solve(self, problem: Problem, state: State, how: Solve) -> Outputs:
         """Scans of checkpointed scans."""
-        return integrate(problem, state, how, self._scan)
+        return integrate(problem, state, how, scan=self._scan)
 
     def backward_evaluations(self, how: Solve) -> int:
         """Each step once more."""
