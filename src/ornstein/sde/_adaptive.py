@@ -44,7 +44,8 @@ def check_adaptive(solver: diffrax.AbstractSolver, has_noise: bool) -> None:
     """Refuse a solver without an error estimate, or that Itô noise rules out."""
     if isinstance(solver, diffrax.AbstractERK | diffrax.AbstractSRK):
         # RK4's weights are zeros: each step would look exact.
-        weights = solver.tableau.b_error
+        tableau: Any = solver.tableau
+        weights = tableau.b_error
         usable = weights is not None and bool(np.any(np.asarray(weights)))
     else:
         usable = isinstance(solver, diffrax.AbstractAdaptiveSolver)
@@ -107,7 +108,8 @@ def solve_adaptive(
     steps = sol.stats["num_steps"]
     evaluations = steps * stepper.evaluations_per_step + stepper.evaluations_to_start
     stats = {"num_steps": steps, "num_drift_evaluations": evaluations}
-    return sol.ys, stats
+    states: Any = sol.ys
+    return states, stats
 
 
 def _adjoint(gradient: AbstractGradient) -> diffrax.AbstractAdjoint:

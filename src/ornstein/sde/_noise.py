@@ -103,7 +103,7 @@ class Increments(eqx.Module):
 
     key: PRNGKeyArray
     shapes: tuple[tuple[tuple[int, ...], str], ...] = eqx.field(static=True)
-    treedef: jax.tree_util.PyTreeDef = eqx.field(static=True)
+    treedef: Any = eqx.field(static=True)
     num_fine: int = eqx.field(static=True)
     use_levy: bool = eqx.field(static=True)
 
@@ -161,7 +161,7 @@ class Increments(eqx.Module):
         return jax.tree.unflatten(self.treedef, out)
 
 
-def noisy_leaves(g: PyTree, y: PyTree[Array]) -> tuple[tuple, jax.tree_util.PyTreeDef]:
+def noisy_leaves(g: PyTree, y: PyTree[Array]) -> tuple[tuple, Any]:
     """Shapes with dtypes, and structure, of the noisy leaves of `y`."""
     noisy = jax.tree.map(
         lambda gi, yi: None if gi is None else yi, g, y, is_leaf=is_none

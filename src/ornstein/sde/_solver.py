@@ -216,7 +216,9 @@ class DiffraxStepper(AbstractStepper):
     evaluations_to_start: int = 0
 
     def _terms(self, problem: Problem, inc: Increment, state: State) -> Any:
-        drift = diffrax.ODETerm(lambda t, s, args: problem.state_drift(t, s))
+        drift = diffrax.ODETerm(
+            lambda t, s, args: problem.state_drift(jnp.asarray(t), s)
+        )
         if problem.diffusion is None:
             return drift
         empty = None if state.ell is None else jnp.zeros_like(state.ell)
@@ -263,7 +265,9 @@ def stepper_for(solver: diffrax.AbstractSolver) -> AbstractStepper:
         return MilsteinStepper()
     if isinstance(solver, diffrax.ReversibleHeun):
         return ReversibleHeunStepper()
-    if isinstance(solver, diffrax.AbstractERK):
+    if isinstance(solver, diffrax.AbstractERK) and isinstance(
+        solver.tableau, diffrax.ButcherTableau
+    ):
         return _runge_kutta(solver.tableau)
     if isinstance(solver, diffrax.AbstractSRK):
         return DiffraxStepper(solver, len(solver.tableau.b_sol), False)

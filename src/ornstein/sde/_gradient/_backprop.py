@@ -6,7 +6,6 @@ from .._problem import Problem, State
 from .._stepsize import AbstractStepsize
 from ._base import AbstractGradient, Outputs, Solve, integrate
 
-
 # Up to this many increments are drawn before the loop, all at once: what a small
 # problem gains by it, a large one would pay for in memory where nothing is
 # differentiated.

@@ -121,7 +121,9 @@ def integrate(
             carry, _ = scan(step, carry, xs)
         return carry, (carry.state, carry.ito)
 
-    ito = jnp.zeros_like(state.ell) if problem.has_ito_term else None
+    ito = None
+    if problem.has_ito_term and state.ell is not None:
+        ito = jnp.zeros_like(state.ell)
     carry = Carry(state, how.stepper.init(problem, mesh.times[0], state), ito)
     xs = drawn_first(how) if draws_first else steps_of(mesh)
     if mesh.stride == mesh.num_steps:
