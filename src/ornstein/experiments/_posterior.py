@@ -23,11 +23,12 @@ from ._training import Keys, Prepared, prepare, train
 class _Cell(NamedTuple):
     start: str
     kl_weight: float
+    kl_warmup: float
 
 
 _EPOCHS: dict[str, dict[ScaleName, int | None]] = {
     "toy/cos": dict(TOY_EPOCHS),
-    "digits": {"quick": 20, "gpu": None, "full": None},
+    "digits": {"quick": 80, "gpu": None, "full": None},
     "mnist": {"quick": 1, "gpu": None, "full": None},
 }
 """Passes over the data; `None` for the preset's."""
@@ -55,11 +56,17 @@ def _run(study: Study) -> list[dict[str, Any]]:
 
 
 def _cells(recipe: Recipe, scale: ScaleName) -> list[_Cell]:
-    used = recipe.training.kl_weight
+    used, warmup = recipe.training.kl_weight, recipe.training.kl_warmup
+    # Without a warm-up a Gaussian w0 collapses to its prior.
+    cells = {"point": warmup, "gaussian": max(warmup, 0.4)}
     if scale == "quick" and recipe.data.data == "mnist":
-        return [_Cell("gaussian", 1.0), _Cell(recipe.model.start, used)]
+        start = recipe.model.start
+        return [
+            _Cell("gaussian", 1.0, cells["gaussian"]),
+            _Cell(start, used, cells[start]),
+        ]
     weights = sorted({1.0, used})
-    return [_Cell(start, w) for start in ("point", "gaussian") for w in weights]
+    return [_Cell(start, w, cells[start]) for start in cells for w in weights]
 
 
 def _fits(study: Study, recipe: Recipe) -> list[dict[str, Any]]:
