@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 
 from ornstein.functions._base import AbstractRandomFunction, Draw, draw_key, no_local_kl
@@ -212,6 +213,15 @@ def test_regression_log_prob_is_the_mixtures():
     density = scipy.stats.norm.pdf(y, np.asarray(OUTPUTS), 0.7).prod(-1).mean(0)
     actual = Prediction(OUTPUTS, Gaussian(0.7)).log_prob(y)
     np.testing.assert_allclose(actual, np.log(density), rtol=1e-5)
+
+
+def test_interval_of_class_probabilities_is_over_draws():
+    """Catches quantiles of logits, and an interval over rows."""
+    logits = jr.normal(KEY, (41, 5, 3))
+    low, high = Prediction(logits, Categorical()).interval(0.9)
+    probs = scipy.special.softmax(np.asarray(logits, np.float64), axis=-1)
+    np.testing.assert_allclose(low, np.quantile(probs, 0.05, axis=0), rtol=1e-5)
+    np.testing.assert_allclose(high, np.quantile(probs, 0.95, axis=0), rtol=1e-5)
 
 
 def test_custom_likelihood_has_draws_and_log_prob_only():

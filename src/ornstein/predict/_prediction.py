@@ -122,14 +122,20 @@ class Prediction(eqx.Module):
     def quantile(self, q: float | Sequence[float]) -> Float[Array, "*q rows outputs"]:
         """Quantiles of each target's predictive distribution, noise included.
 
+        For classes: quantiles over draws of each class's probability, which say how
+        far the network's own uncertainty moves it.
+
         Args:
             q: one level above 0 and below 1, or several, which come first.
         """
-        likelihood = self._require_real("quantile")
         if isinstance(q, Sequence):
             return jnp.stack([self.quantile(level) for level in q])
         if not 0 < q < 1:
             raise ValueError(f"A quantile's level lies above 0 and below 1, got {q}.")
+        if isinstance(self.likelihood, AbstractClassLikelihood):
+            draws = self.likelihood.probs(self._require_draws("quantile"))
+            return jnp.quantile(draws, jnp.asarray(q, draws.dtype), axis=0)
+        likelihood = self._require_real("quantile")
         outputs = self._require_draws("quantile")
         return mixture_quantile(likelihood, outputs, jnp.asarray(q, outputs.dtype))
 
@@ -146,6 +152,8 @@ class Prediction(eqx.Module):
         self, level: float
     ) -> tuple[Float[Array, "rows outputs"], Float[Array, "rows outputs"]]:
         """The central interval with this probability, noise included.
+
+        For classes: of each class's probability over draws (see `quantile`).
 
         Args:
             level: 0.9 gives the 5 % and 95 % quantiles.
