@@ -89,4 +89,5 @@ def _cache_programs() -> None:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         folder = str(root / "ornstein" / "jax")
         jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+        # Building a model compiles a hundred small programs, which add up to seconds.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
