@@ -5,6 +5,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .._types import Array, Float
+from ..likelihood import AbstractLocationScaleLikelihood
 from ..predict import Prediction
 from ._style import BLUE, INK, add_legend, clean, new_figure
 
@@ -46,6 +47,12 @@ def predictive_bands(
     order = np.argsort(_vector(x))
     grid = _vector(x)[order]
     tails = [(1 - level) / 2 for level in _LEVELS]
+    if not isinstance(prediction.likelihood, AbstractLocationScaleLikelihood):
+        raise ValueError(
+            "Bands need a likelihood of real targets, got "
+            f"`{type(prediction.likelihood).__name__}`: draw a `reliability_diagram` "
+            "for classes."
+        )
     quantiles = np.asarray(
         prediction.quantile([*tails, 0.5, *(1 - tail for tail in reversed(tails))])
     )[:, order, column]
