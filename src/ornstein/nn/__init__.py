@@ -7,7 +7,11 @@ from ._activations import (
     rbf as rbf,
     tanh as tanh,
 )
-from ._adapters import ChannelsFirst as ChannelsFirst, PerExample as PerExample
+from ._adapters import (
+    ChannelsFirst as ChannelsFirst,
+    PerExample as PerExample,
+    PerRow as PerRow,
+)
 from ._conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose
 from ._layers import (
     AbstractLayer as AbstractLayer,

@@ -9,6 +9,18 @@ import jax.numpy as jnp
 from .._types import Array, Float, RealScalar
 
 
+class PerRow(eqx.Module):
+    """A value that each row of a batch has for itself, inside a module.
+
+    `ChannelsFirst` and `PerExample` deal its entries to the rows that they map over.
+
+    Attributes:
+        value: rows first.
+    """
+
+    value: Array
+
+
 class ChannelsFirst(eqx.Module):
     """Gives Equinox's own image layers the axis order of this package.
 
@@ -26,11 +38,11 @@ class ChannelsFirst(eqx.Module):
     ) -> Float[Array, "..."]:
         """Apply to images of any leading axes."""
 
-        def one(x: Array) -> Array:
-            y = self.module(jnp.moveaxis(x, -1, 0))
+        def one(module: Callable[[Array], Array], x: Array) -> Array:
+            y = module(jnp.moveaxis(x, -1, 0))
             return jnp.moveaxis(y, 0, -1) if y.ndim == 3 else y
 
-        return _over_lead(one, x, 3)
+        return _over_lead(one, self.module, x, 3)
 
 
 class PerExample(eqx.Module):
@@ -57,12 +69,23 @@ class PerExample(eqx.Module):
                 f"An example has {self.num_axes} axes and `x` only {x.ndim}, of shape "
                 f"{x.shape}: set `num_axes`, or give whole examples."
             )
-        return _over_lead(lambda x: self.module(*times, x), x, self.num_axes)
+        return _over_lead(lambda m, x: m(*times, x), self.module, x, self.num_axes)
 
 
-def _over_lead(fn: Callable[[Array], Array], x: Array, num_axes: int) -> Array:
+def _over_lead(
+    fn: Callable[[Callable[..., Array], Array], Array],
+    module: Callable[..., Array],
+    x: Array,
+    num_axes: int,
+) -> Array:
     lead = x.shape[: x.ndim - num_axes]
     if not lead:
-        return fn(x)
-    y = jax.vmap(fn)(x.reshape(-1, *x.shape[x.ndim - num_axes :]))
+        return fn(module, x)
+    is_per_row = lambda node: isinstance(node, PerRow)
+    # Only `PerRow` values are mapped; the module's own arrays are shared by all rows.
+    axes = jax.tree.map(
+        lambda n: 0 if is_per_row(n) else None, module, is_leaf=is_per_row
+    )
+    flat = x.reshape(-1, *x.shape[x.ndim - num_axes :])
+    y = eqx.filter_vmap(fn, in_axes=(axes, 0))(module, flat)
     return y.reshape(*lead, *y.shape[1:])

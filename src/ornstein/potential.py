@@ -1,0 +1,242 @@
+r"""Potential energies: what every sampler here moves on.
+
+$U(\theta) = -\log p(D | \theta) - \log p(\theta)$, in nats, up to a constant. Samplers
+of the full data call a potential; stochastic-gradient ones call `estimate`, whose
+gradient is theirs.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._types import Array, Float, Int, Params, PRNGKeyArray, PyTree
+from .functions._network import Network, as_network, call_network, has_batch_state
+from .likelihood import AbstractLikelihood
+from .prior import AbstractPrior
+
+
+class AbstractPotential(eqx.Module):
+    """Minus a log density, and an unbiased estimate of it from part of the data."""
+
+    @abc.abstractmethod
+    def __call__(self, position: Params) -> Float[Array, ""]:
+        """U, nats, up to a constant."""
+
+    @abc.abstractmethod
+    def estimate(self, position: Params, *, key: PRNGKeyArray) -> Float[Array, ""]:
+        r"""$\tilde U$, nats: its value and gradient have U's as their expectations.
+
+        Args:
+            position: where.
+            key: of the batch.
+        """
+
+
+class DensityPotential(AbstractPotential):
+    r"""A density given as a function, with noise on its gradients if asked for.
+
+    $\nabla \tilde U = \nabla U + N(0, V)$ stands in for a minibatch where there are no
+    data.
+
+    Args:
+        log_density_fn: a position to the log density, nats, up to a constant.
+        gradient_noise: the variance V of each entry.
+    """
+
+    log_density_fn: Callable[[Params], Float[Array, ""]]
+    gradient_noise: float = 0.0
+
+    def __call__(self, position: Params) -> Float[Array, ""]:
+        """See `AbstractPotential`."""
+        return -self.log_density_fn(position)
+
+    def estimate(self, position: Params, *, key: PRNGKeyArray) -> Float[Array, ""]:
+        """See `AbstractPotential`."""
+        leaves = jax.tree.leaves(position)
+        keys = jax.random.split(key, len(leaves))
+        scale = self.gradient_noise**0.5
+        tilt = jnp.zeros(())
+        for leaf, leaf_key in zip(leaves, keys, strict=True):
+            noise = scale * jax.random.normal(leaf_key, leaf.shape, leaf.dtype)
+            tilt += jnp.sum(noise * leaf).astype(tilt.dtype)
+        return self(position) + tilt
+
+
+class Potential(AbstractPotential):
+    r"""The posterior of a network's parameters, and of a learned scale's.
+
+    $U(\theta) = -\sum_{i=1}^N \log p(y_i | x_i, \theta) - \log p(\theta)$. A position
+    is (parameters of the network, parameters of the likelihood), each in its module's
+    own structure with `None` for what does not move.
+
+    Args:
+        network: maps a batch of inputs to the likelihood's parameters.
+        split: has `x` and `y`, rows first.
+        likelihood: of y.
+        prior: of the network's moving parameters.
+        likelihood_prior: of the likelihood's (a learned `log_scale`).
+        where: the network's subtree (or tuple of them) that moves; all of it by
+            default.
+        batch_size: rows behind an `estimate`, drawn with replacement.
+
+    Raises:
+        TypeError: if the network cannot be called.
+        ValueError: for batch statistics, no parameters, a prior of the wrong shape, a
+            learned scale without a prior, or data that the likelihood refuses.
+
+    Attributes:
+        start: the position that network and likelihood came with.
+    """
+
+    start: Params
+    network: PyTree
+    likelihood: PyTree
+    x: PyTree[Array]
+    y: PyTree[Array]
+    prior: AbstractPrior
+    likelihood_prior: AbstractPrior | None
+    batch_size: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        network: Network,
+        split: Any,
+        likelihood: AbstractLikelihood,
+        *,
+        prior: AbstractPrior,
+        likelihood_prior: AbstractPrior | None = None,
+        where: Callable[[Any], PyTree] | None = None,
+        batch_size: int = 100,
+    ):
+        network = as_network(network)
+        if has_batch_state(network):
+            raise ValueError(
+                "The network has batch statistics (batch normalisation), so that it "
+                "has no fixed density to sample: leave them out, or use `fit`."
+            )
+        params, self.network = split_where(network, where)
+        if not jax.tree.leaves(params):
+            raise ValueError(
+                "The network has no parameters to sample (floating-point arrays "
+                "chosen by `where`): give one with weights."
+            )
+        prior.check(params)
+        is_learned = jax.tree.map(lambda name: name != "frozen", likelihood.labels())
+        scale, self.likelihood = eqx.partition(likelihood, is_learned)
+        if jax.tree.leaves(scale):
+            if likelihood_prior is None:
+                raise ValueError(
+                    f"`{type(likelihood).__name__}` learns its scale, which needs a "
+                    "prior to be sampled: give `likelihood_prior`, for example "
+                    "GaussianPrior(1.0) on its log, or learn_scale=False."
+                )
+            likelihood_prior.check(scale)
+        self.start = jax.tree.map(jnp.asarray, (params, scale))
+        self.prior, self.likelihood_prior = prior, likelihood_prior
+        _check_batch_size(batch_size)
+        self.x, self.y = jax.tree.map(jnp.asarray, (split.x, split.y))
+        self.batch_size = min(batch_size, self.num_data)
+        row = jax.tree.map(lambda a: a[:1], self.x)
+        output = jax.eval_shape(lambda: call_network(network, row))
+        likelihood.check_targets(
+            np.asarray(split.y), jax.tree.leaves(output)[0].shape[-1]
+        )
+
+    @property
+    def num_data(self) -> int:
+        """N, the examples in the data set."""
+        return jax.tree.leaves(self.x)[0].shape[0]
+
+    def __call__(self, position: Params) -> Float[Array, ""]:
+        """See `AbstractPotential`."""
+        return self.prior_energy(position) + self.likelihood_energy(position)
+
+    def estimate(self, position: Params, *, key: PRNGKeyArray) -> Float[Array, ""]:
+        r"""$-\frac{N}{n} \sum_{i \in B} \log p(y_i | x_i) - \log p(\theta)$."""
+        rows = self.draw_rows(key=key)
+        energies = self.row_energies(position, rows)
+        return self.prior_energy(position) + self.num_data * jnp.mean(energies)
+
+    def draw_rows(self, *, key: PRNGKeyArray) -> Int[Array, " batch"]:
+        """A batch of row numbers, drawn with replacement."""
+        return jax.random.randint(key, (self.batch_size,), 0, self.num_data)
+
+    def prior_energy(self, position: Params) -> Float[Array, ""]:
+        r"""$-\log p(\theta)$, nats."""
+        params, scale = position
+        energy = -self.prior.log_prob(params)
+        if self.likelihood_prior is not None and jax.tree.leaves(scale):
+            energy -= self.likelihood_prior.log_prob(scale)
+        return energy
+
+    def likelihood_energy(self, position: Params) -> Float[Array, ""]:
+        r"""$-\log p(D | \theta)$, nats."""
+        network, likelihood = self.combine(position)
+        return -jnp.sum(likelihood.log_prob(call_network(network, self.x), self.y))
+
+    def row_energies(
+        self, position: Params, rows: Int[Array, " batch"]
+    ) -> Float[Array, " batch"]:
+        r"""$-\log p(y_i | x_i, \theta)$ of each row of a batch, nats."""
+        network, likelihood = self.combine(position)
+        x, y = jax.tree.map(lambda a: a[rows], (self.x, self.y))
+        return -likelihood.log_prob(call_network(network, x), y)
+
+    def row_gradients(self, position: Params, rows: Int[Array, " batch"]) -> Params:
+        """The gradient of each row's energy, rows first in every leaf."""
+
+        def energy(position, row):
+            return self.row_energies(position, row[None])[0]
+
+        return jax.vmap(jax.grad(energy), in_axes=(None, 0))(position, rows)
+
+    def combine(self, position: Params) -> tuple[Network, AbstractLikelihood]:
+        """The network and likelihood with these parameters."""
+        params, scale = position
+        return eqx.combine(params, self.network), eqx.combine(scale, self.likelihood)
+
+
+class Tempered(AbstractPotential):
+    """U / T: the density to the power 1 / T.
+
+    Args:
+        potential: U.
+        temperature: T; 1 changes nothing, above 1 flattens, below sharpens.
+    """
+
+    potential: AbstractPotential
+    temperature: float
+
+    def __call__(self, position: Params) -> Float[Array, ""]:
+        """See `AbstractPotential`."""
+        return self.potential(position) / self.temperature
+
+    def estimate(self, position: Params, *, key: PRNGKeyArray) -> Float[Array, ""]:
+        """See `AbstractPotential`."""
+        return self.potential.estimate(position, key=key) / self.temperature
+
+
+def split_where(
+    network: PyTree, where: Callable[[Any], PyTree] | None
+) -> tuple[PyTree, PyTree]:
+    """The floating-point arrays chosen by `where`, and the rest; `None` elsewhere.
+
+    Args:
+        network: any tree.
+        where: the network to one of its subtrees, or to a tuple of them.
+    """
+    if where is None:
+        return eqx.partition(network, eqx.is_inexact_array)
+    chosen = {id(leaf) for leaf in jax.tree.leaves(where(network))}
+    is_chosen = lambda leaf: eqx.is_inexact_array(leaf) and id(leaf) in chosen
+    return eqx.partition(network, jax.tree.map(is_chosen, network))
+
+
+def _check_batch_size(batch_size: int) -> None:
+    if batch_size < 1:
+        raise ValueError(f"`batch_size` must be at least 1, got {batch_size}.")

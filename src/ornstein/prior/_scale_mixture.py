@@ -1,0 +1,86 @@
+"""Two normals of different widths: the prior of Bayes by Backprop."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import Array, Float, PRNGKeyArray
+from ._base import AbstractLeafPrior, check_scale
+
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+
+class ScaleMixturePrior(AbstractLeafPrior):
+    r"""$p(w) = \pi N(w; 0, \sigma_1^2) + (1 - \pi) N(w; 0, \sigma_2^2)$.
+
+    One wide and one narrow normal, shared by all weights: most are drawn to zero, some
+    are free. The logarithm is taken by log-sum-exp, so that it is never infinite.
+
+    Args:
+        mixture: $\pi$, above 0 and below 1.
+        wide_scale: $\sigma_1$.
+        narrow_scale: $\sigma_2$, below $\sigma_1$.
+
+    References:
+        Blundell et al. (2015), "Weight Uncertainty in Neural Networks", equation (7).
+    """
+
+    mixture: float = eqx.field(static=True)
+    wide_scale: float = eqx.field(static=True)
+    narrow_scale: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        mixture: float = 0.5,
+        *,
+        wide_scale: float = 1.0,
+        narrow_scale: float = math.exp(-6.0),
+    ):
+        self.mixture = mixture
+        self.wide_scale = wide_scale
+        self.narrow_scale = narrow_scale
+
+    def __check_init__(self):
+        if not 0 < self.mixture < 1:
+            raise ValueError(
+                f"`mixture` is the weight of the wide normal, above 0 and below 1, got "
+                f"{self.mixture}: use `GaussianPrior` for one normal."
+            )
+        check_scale("wide_scale", self.wide_scale)
+        check_scale("narrow_scale", self.narrow_scale)
+        if self.narrow_scale >= self.wide_scale:
+            raise ValueError(
+                f"`narrow_scale` ({self.narrow_scale}) must be below `wide_scale` "
+                f"({self.wide_scale}): swap them, or use `GaussianPrior`."
+            )
+
+    def leaf_log_prob(self, value: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """See `AbstractLeafPrior`."""
+        wide = math.log(self.mixture) + _log_normal(value, self.wide_scale)
+        narrow = math.log1p(-self.mixture) + _log_normal(value, self.narrow_scale)
+        return jnp.logaddexp(wide, narrow)
+
+    def leaf_sample(
+        self, like: Float[Array, "*shape"], *, key: PRNGKeyArray
+    ) -> Float[Array, "*shape"]:
+        """See `AbstractLeafPrior`."""
+        which_key, normal_key = jax.random.split(key)
+        is_wide = jax.random.bernoulli(which_key, self.mixture, like.shape)
+        z = jax.random.normal(normal_key, like.shape, like.dtype)
+        return jnp.where(is_wide, self.wide_scale * z, self.narrow_scale * z)
+
+    def leaf_cross_entropy(
+        self, mean: Float[Array, "*shape"], scale: Float[Array, "*shape"]
+    ) -> None:
+        """The logarithm of a sum has no closed expectation."""
+        del mean, scale
+
+    def leaf_check(self, shape: tuple[int, ...], name: str) -> None:
+        """Any shape."""
+        del shape, name
+
+
+def _log_normal(value: Float[Array, "*shape"], scale: float) -> Float[Array, "*shape"]:
+    return -0.5 * (value / scale) ** 2 - math.log(scale) - _HALF_LOG_TWO_PI
