@@ -7,12 +7,40 @@ from ._base import (
     label_tree as label_tree,
     no_local_kl as no_local_kl,
 )
+from ._chain_diagnostics import (
+    ChainDiagnostics as ChainDiagnostics,
+    diagnose as diagnose,
+    e_bfmi as e_bfmi,
+    ess_bulk as ess_bulk,
+    ess_tail as ess_tail,
+    r_hat as r_hat,
+)
+from ._deterministic import Deterministic as Deterministic
+from ._ensemble import Ensemble as Ensemble
 from ._integrator import Integrator as Integrator, with_solver as with_solver
+from ._mc_dropout import MCDropout as MCDropout
+from ._mean_field import MeanField as MeanField
+from ._samples import PosteriorSamples as PosteriorSamples
 from ._sde_block import SDEBlock as SDEBlock, WeightPrior as WeightPrior
 from ._sdebnn import SDEBNN as SDEBNN
+from ._swag import SWAG as SWAG
 from ._twins import (
     prior_of as prior_of,
     without_drift as without_drift,
     without_noise as without_noise,
 )
+from ._variational import (
+    AbstractFamily as AbstractFamily,
+    AbstractWeightKL as AbstractWeightKL,
+    AnalyticKL as AnalyticKL,
+    NormalFamily as NormalFamily,
+    SampledKL as SampledKL,
+    StickTheLandingKL as StickTheLandingKL,
+)
 from ._weight_drift import WeightDrift as WeightDrift
+from ._weight_noise import (
+    AbstractWeightNoise as AbstractWeightNoise,
+    Flipout as Flipout,
+    LocalReparameterised as LocalReparameterised,
+    Reparameterised as Reparameterised,
+)

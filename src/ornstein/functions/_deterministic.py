@@ -1,0 +1,61 @@
+"""One network as a random function that isn't random: what the others are held to."""
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._types import Array, PRNGKeyArray, PyTree
+from ._base import WEIGHTS, AbstractRandomFunction, Draw, label_tree, no_local_kl
+from ._network import Network, as_network, call_network, has_batch_state
+
+
+class Deterministic(AbstractRandomFunction):
+    """A plain network: every draw is the same function, and no KL.
+
+    Trained by `fit` it is the maximum-likelihood network; with weight decay
+    (`optimiser=partial(optax.adamw, weight_decay=...)`) a penalised one. All of its
+    uncertainty is aleatoric.
+
+    Args:
+        network: maps a batch of inputs, rows first, to the likelihood's parameters.
+
+    Raises:
+        TypeError: if the network cannot be called.
+        ValueError: if it keeps batch statistics.
+    """
+
+    network: Network
+    num_strata: int = eqx.field(static=True, default=1)
+    training_indices: tuple = eqx.field(static=True, default=(None,))
+
+    def __init__(self, network: Network):
+        self.network = without_batch_state(network)
+        self.num_strata, self.training_indices = 1, (None,)
+
+    def __call__(
+        self,
+        x: PyTree[Array],
+        *,
+        key: PRNGKeyArray,
+        index: int | Array | None = None,
+        state: eqx.nn.State | None = None,
+    ) -> Draw:
+        """See `AbstractRandomFunction`."""
+        del key, index
+        output = call_network(self.network, x)
+        return Draw(output, jnp.zeros(()), no_local_kl(x), state)
+
+    def labels(self) -> PyTree[str]:
+        """Everything is trained."""
+        return label_tree(self, WEIGHTS)
+
+
+def without_batch_state(module: Network) -> Network:
+    """A network as `as_network` makes it, if it keeps no batch statistics."""
+    network = as_network(module)
+    if has_batch_state(network):
+        raise ValueError(
+            "The network keeps batch statistics (batch normalisation), so that its "
+            "output for a row depends on the other rows: use `eqx.nn.GroupNorm` or "
+            "`LayerNorm` instead."
+        )
+    return network
