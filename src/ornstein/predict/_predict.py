@@ -40,6 +40,15 @@ class Fitted(Protocol):
         ...
 
 
+@runtime_checkable
+class FittedByDraw(Protocol):
+    """A `Fitted` of many stored functions, of which few may be drawn."""
+
+    def for_draws(self, num_draws: int) -> Fitted:
+        """What draws 0 to `num_draws - 1` need; a scale may be each draw's own."""
+        ...
+
+
 def predict(
     fit: Fitted,
     x: PyTree,
@@ -86,6 +95,8 @@ def predict(
     ]:
         if count < 1:
             raise ValueError(f"`{name}` must be at least 1, got {count}.")
+    if isinstance(fit, FittedByDraw):
+        fit = fit.for_draws(num_draws)
 
     # Equal blocks: the last one is padded by less than one row a block.
     num_blocks = -(-num_rows // batch_size)

@@ -31,7 +31,9 @@ def mixture_quantile(
 
     def widen(edge, sign):
         """From the outermost location, outwards until `edge` has passed the root."""
-        scale = jnp.broadcast_to(likelihood.scale.astype(edge.dtype), edge.shape)
+        scale = likelihood.scale.astype(edge.dtype)
+        # A sampled scale is each draw's own: (draws, 1, outputs or 1).
+        scale = jnp.max(jnp.broadcast_to(scale, outputs.shape), axis=0)
 
         def is_inside(carry):
             step, _, inside = carry
