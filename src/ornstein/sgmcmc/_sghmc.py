@@ -1,0 +1,178 @@
+"""Stochastic gradient Hamiltonian Monte Carlo, with friction."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from .._types import Params, PRNGKeyArray, RealScalar
+from ..mcmc import Stage
+from ..potential import AbstractPotential
+from ._base import (
+    AbstractMinibatchKernel,
+    SGInfo,
+    SGState,
+    combine_trees,
+    estimate_gradient,
+    init_state,
+    is_cold,
+    normal_like,
+    num_entries,
+    ratio,
+    root,
+    square_norm,
+    step_info,
+)
+from ._schedule import Schedule, at, check_not_negative, check_positive
+
+
+class SGHMC(AbstractMinibatchKernel):
+    r"""Stochastic gradient descent with momentum, and the noise that its friction asks.
+
+    $$v' = (1 - a) v - \eta \nabla \tilde U(\theta) + N(0, 2 (a T - b) \eta), \qquad
+    \theta' = \theta + v'$$
+
+    with $\eta = \varepsilon^2 / M$, $a = \varepsilon C / M$ and $b = \eta V / 2$: a
+    symplectic Euler–Maruyama step of underdamped Langevin dynamics
+    $dp = -\nabla U dt - \frac{C}{M} p dt + N(0, 2 C T dt)$, $d\theta = p / M dt$, whose
+    law at rest is $e^{-U / T}$, with $v = \varepsilon p / M$. Gradient noise of variance
+    $V$ is part of the noise that friction asks; $b$ is that part. Eq. (46) of Jospin et
+    al. (whose $\tilde U$ should read $U$) is a = b: nothing is injected.
+
+    Without noise (T = 0), from rest, with a constant step and no refreshment, it is SGD
+    of learning rate $\eta$ with momentum 1 - a.
+
+    Args:
+        step_size: $\varepsilon$, or a schedule of it.
+        friction: $C$; `a` must be at most 1.
+        noise_estimate: $V$, the variance of an entry of $\nabla \tilde U$; 0 injects
+            all the noise, and is safe where $\varepsilon$ is small.
+        temperature: $T$; at 0 this is an optimiser.
+        mass: $M$.
+        num_integration_steps: steps, each with its own batch, in one call of `step`.
+        resample_every: calls of `step` between fresh momenta; `None`: never.
+
+    Raises:
+        ValueError: for numbers out of range, friction too strong for the step, or a
+            noise estimate above the noise that friction asks for.
+
+    References:
+        Chen, Fox & Guestrin (2014), Stochastic gradient Hamiltonian Monte Carlo, eq.
+        (15); Jospin et al. (2022), eq. (46). Departs from both in T and M's place.
+    """
+
+    step_size: Schedule
+    friction: Schedule
+    noise_estimate: RealScalar = 0.0
+    temperature: Schedule = eqx.field(default=1.0, kw_only=True)
+    mass: RealScalar = eqx.field(default=1.0, kw_only=True)
+    num_integration_steps: int = eqx.field(default=1, kw_only=True)
+    resample_every: int | None = eqx.field(default=None, kw_only=True)
+
+    def __check_init__(self) -> None:
+        check_positive("step_size", self.step_size)
+        check_not_negative("friction", self.friction)
+        check_not_negative("noise_estimate", self.noise_estimate)
+        check_not_negative("temperature", self.temperature)
+        check_positive("mass", self.mass)
+        if self.num_integration_steps < 1:
+            raise ValueError(
+                "`num_integration_steps` must be at least 1, got "
+                f"{self.num_integration_steps}."
+            )
+        if self.resample_every is not None and self.resample_every < 1:
+            raise ValueError(
+                f"`resample_every` must be at least 1, got {self.resample_every}: give "
+                "None for no fresh momenta."
+            )
+        # Schedules fall from their first step, so it is the one to look at.
+        a, _, injected = self._coefficients(jnp.zeros((), jnp.int32))
+        if _is_true(a > 1):
+            raise ValueError(
+                f"a = step_size · friction / mass must be at most 1, got {a}: a step "
+                "must not turn the momentum round; take a smaller step or friction."
+            )
+        temperature = at(self.temperature, jnp.zeros((), jnp.int32))
+        if _is_true(injected < 0) and _is_true(temperature > 0):
+            raise ValueError(
+                f"`noise_estimate` {self.noise_estimate} is more than friction "
+                f"{self.friction} takes up: it may be 2 · friction · temperature / "
+                "step_size at most."
+            )
+
+    def init(
+        self, potential: AbstractPotential, position: Params, *, key: PRNGKeyArray
+    ) -> SGState:
+        """See `AbstractKernel`."""
+        del potential, key
+        return init_state(position)
+
+    def step(
+        self, potential: AbstractPotential, state: SGState, *, key: PRNGKeyArray
+    ) -> tuple[SGState, SGInfo]:
+        """`num_integration_steps` moves: see `AbstractKernel`."""
+        fresh_key, moves_key = jr.split(key)
+        a, eta, injected = self._coefficients(state.num_steps)
+
+        def move(qv, move_key):
+            position, momentum = qv
+            batch_key, noise_key = jr.split(move_key)
+            energy, gradient = estimate_gradient(potential, position, key=batch_key)
+            if is_cold(self.temperature):
+                momentum = combine_trees((1 - a, -eta), momentum, gradient)
+            else:
+                noise = normal_like(position, key=noise_key)
+                momentum = combine_trees(
+                    (1 - a, -eta, root(injected)), momentum, gradient, noise
+                )
+            position = combine_trees((1, 1), position, momentum)
+            return (position, momentum), (energy, square_norm(gradient))
+
+        momentum = self._refresh(state, eta, key=fresh_key)
+        keys = jr.split(moves_key, self.num_integration_steps)
+        (position, momentum), (energies, square_norms) = jax.lax.scan(
+            move, (state.position, momentum), keys
+        )
+        kinetic = square_norm(momentum) / (num_entries(momentum) * eta)
+        info = step_info(self.step_size, state, energies[-1], square_norms[-1], kinetic)
+        return state.move(position, momentum), info
+
+    def warm_up(
+        self,
+        potential: AbstractPotential,
+        state: SGState,
+        stage: Stage,
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[SGState, SGInfo]:
+        """A step: there is nothing to adapt."""
+        del stage
+        return self.step(potential, state, key=key)
+
+    def noise_weight(self, state: SGState) -> RealScalar | Params:
+        """See `AbstractMinibatchKernel`."""
+        _, eta, injected = self._coefficients(state.num_steps)
+        return ratio(eta**2, injected)
+
+    def _coefficients(self, step):
+        """A, η and the variance that is injected, at a step."""
+        step_size = at(self.step_size, step)
+        a = step_size * at(self.friction, step) / self.mass
+        eta = step_size**2 / self.mass
+        b = eta * self.noise_estimate / 2
+        injected = 2 * (a * at(self.temperature, step) - b) * eta
+        return a, eta, injected
+
+    def _refresh(self, state: SGState, eta: RealScalar, *, key: PRNGKeyArray) -> Params:
+        """The momentum to start from: v ~ N(0, T η) every so many calls."""
+        if self.resample_every is None:
+            return state.momentum
+        scale = root(at(self.temperature, state.num_steps) * eta)
+        fresh = lambda: combine_trees((scale,), normal_like(state.momentum, key=key))
+        is_due = state.num_steps % self.resample_every == 0
+        return jax.lax.cond(is_due, fresh, lambda: state.momentum)
+
+
+def _is_true(condition) -> bool:
+    """Whether a condition is known to hold before the program is compiled."""
+    return not isinstance(condition, jax.core.Tracer) and bool(condition)
