@@ -15,7 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._types import Array, Float, Int, Params, PRNGKeyArray, PyTree
-from .functions._network import Network, as_network, call_network, has_batch_state
+from .functions._network import (
+    Network,
+    as_network,
+    call_network,
+    has_batch_state,
+    split_where,
+)
 from .likelihood import AbstractLikelihood
 from .prior import AbstractPrior
 
@@ -219,22 +225,6 @@ class Tempered(AbstractPotential):
     def estimate(self, position: Params, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """See `AbstractPotential`."""
         return self.potential.estimate(position, key=key) / self.temperature
-
-
-def split_where(
-    network: PyTree, where: Callable[[Any], PyTree] | None
-) -> tuple[PyTree, PyTree]:
-    """The floating-point arrays chosen by `where`, and the rest; `None` elsewhere.
-
-    Args:
-        network: any tree.
-        where: the network to one of its subtrees, or to a tuple of them.
-    """
-    if where is None:
-        return eqx.partition(network, eqx.is_inexact_array)
-    chosen = {id(leaf) for leaf in jax.tree.leaves(where(network))}
-    is_chosen = lambda leaf: eqx.is_inexact_array(leaf) and id(leaf) in chosen
-    return eqx.partition(network, jax.tree.map(is_chosen, network))
 
 
 def _check_batch_size(batch_size: int) -> None:

@@ -1,7 +1,7 @@
 """Plain networks, as the random functions built around them see them."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -66,3 +66,19 @@ def has_batch_state(module: PyTree) -> bool:
     """Whether a module keeps batch statistics (`eqx.nn.BatchNorm` and the like)."""
     is_index = lambda node: isinstance(node, eqx.nn.StateIndex)
     return any(map(is_index, jax.tree.leaves(module, is_leaf=is_index)))
+
+
+def split_where(
+    network: PyTree, where: Callable[[Any], PyTree] | None
+) -> tuple[PyTree, PyTree]:
+    """The floating-point arrays chosen by `where`, and the rest; `None` elsewhere.
+
+    Args:
+        network: any tree.
+        where: the network to one of its subtrees, or to a tuple of them.
+    """
+    if where is None:
+        return eqx.partition(network, eqx.is_inexact_array)
+    chosen = {id(leaf) for leaf in jax.tree.leaves(where(network))}
+    is_chosen = lambda leaf: eqx.is_inexact_array(leaf) and id(leaf) in chosen
+    return eqx.partition(network, jax.tree.map(is_chosen, network))

@@ -28,6 +28,7 @@ from .._types import Array, ArrayLike, Float, Params, PRNGKeyArray, PyTree, Real
 from ..nn import fan_ins
 from ..sde import AbstractPathKL, OrnsteinUhlenbeck, gaussian_kl, sdeint
 from ._integrator import Integrator
+from ._softplus import softplus_inverse
 from ._weight_drift import WeightDrift
 
 
@@ -289,8 +290,3 @@ def summarise(inducing: Array | None, dtype: Any) -> Float[Array, " summary"]:
         quarters = inducing.reshape(num, 2, height // 2, 2, width // 2, channels)
         inducing = jnp.mean(quarters, (2, 4))
     return inducing.reshape(-1)
-
-
-def softplus_inverse(value: RealScalar) -> Float[Array, ""]:
-    """`x` with `softplus(x) = value`, in a form that large values do not overflow."""
-    return value + jnp.log(-jnp.expm1(-value))

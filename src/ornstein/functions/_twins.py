@@ -8,8 +8,9 @@ import jax.numpy as jnp
 
 from .._types import Array, Float, Params, RealScalar
 from ..nn import scale_parameters
-from ._sde_block import SDEBlock, softplus_inverse
+from ._sde_block import SDEBlock
 from ._sdebnn import SDEBNN
+from ._softplus import softplus_inverse
 
 
 def _over_blocks(model: SDEBNN, change: Callable[[SDEBlock], SDEBlock]) -> SDEBNN:

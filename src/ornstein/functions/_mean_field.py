@@ -1,0 +1,152 @@
+"""Bayes by Backprop: any network with independent random weights."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Array, Float, Params, PRNGKeyArray, PyTree
+from ..prior import AbstractPrior, GaussianPrior
+from ._base import AbstractRandomFunction, Draw, draw_key, label_tree, no_local_kl
+from ._network import (
+    Network,
+    as_network,
+    call_network,
+    has_batch_state,
+    split_where,
+)
+from ._variational import (
+    AbstractFamily,
+    AbstractWeightKL,
+    AnalyticKL,
+    NormalFamily,
+)
+from ._weight_noise import AbstractWeightNoise, Reparameterised
+
+InitScale: TypeAlias = float | Callable[[Float[Array, "..."]], Float[Array, "..."]]
+"""A standard deviation, or a map from a leaf's means to one for each."""
+
+
+class MeanField(AbstractRandomFunction):
+    r"""A network with independent random weights: Bayes by Backprop.
+
+    The posterior $q(w | \theta)$ minimises the free energy $\mathrm{KL}(q \| p) - E_q
+    \log p(D | w)$ (equation 3 of the reference; `fit` divides it by the size of the
+    data). Its means start at the network's own parameters: a trained network
+    initialises it, a new one starts it as deterministic training would.
+
+    Args:
+        network: any Equinox module of a batch (rows first), or an `eqx.nn.MLP` or
+            `eqx.nn.Linear`. `nn.PerExample` and `nn.ChannelsFirst` adapt others.
+        prior: of the random parameters.
+        where: the network to its subtree (or a tuple of them) that is random, such as
+            `lambda net: net.layers[-1]`; all of it by default. Other parameters are
+            trained as points, without a prior.
+        init_scale: the posterior's standard deviations at the start, in the units of
+            the weights; or a map from a leaf's means to them, such as
+            `lambda mean: 0.1 * jnp.abs(mean) + 1e-3`. At 0.01, a layer of 1,000 inputs
+            of size one has noise of 0.3 on its outputs: small beside the signal, so
+            that training starts as that of the network itself.
+        family: made of means and standard deviations: `NormalFamily.around`, or a
+            function that returns an `AbstractFamily` of one's own.
+        estimator: how weights are drawn in training. In prediction, one draw serves
+            all rows, whatever it is.
+        kl: how the KL is estimated.
+
+    Raises:
+        TypeError: if the network cannot be called, or the estimator needs another
+            family.
+        ValueError: for batch statistics, no parameters, a prior of the wrong shape, or
+            an `init_scale` that is not positive.
+
+    References:
+        Blundell, Cornebise, Kavukcuoglu & Wierstra (2015), "Weight Uncertainty in
+        Neural Networks".
+    """
+
+    family: AbstractFamily
+    rest: PyTree
+    prior: AbstractPrior
+    estimator: AbstractWeightNoise
+    kl: AbstractWeightKL
+    num_strata: int = 1
+    training_indices: tuple = (None,)
+
+    def __init__(
+        self,
+        network: Network,
+        prior: AbstractPrior | None = None,
+        *,
+        where: Callable[[Any], PyTree] | None = None,
+        init_scale: InitScale = 0.01,
+        family: Callable[[Params, Params], AbstractFamily] = NormalFamily.around,
+        estimator: AbstractWeightNoise | None = None,
+        kl: AbstractWeightKL | None = None,
+    ):
+        as_network(network)
+        if has_batch_state(network):
+            raise ValueError(
+                "The network has batch statistics (batch normalisation), which tie the "
+                "rows of a batch together, so that it is no function of one input: use "
+                "layer or group normalisation."
+            )
+        params, self.rest = split_where(network, where)
+        if not jax.tree.leaves(params):
+            raise ValueError(
+                "The network has no parameters to make random (floating-point arrays "
+                "chosen by `where`): give one with weights."
+            )
+        self.prior = GaussianPrior(1.0) if prior is None else prior
+        self.prior.check(params)
+        params = jax.tree.map(jnp.asarray, params)
+        scale = jax.tree.map(lambda mean: _start_scale(init_scale, mean), params)
+        self.family = family(params, scale)
+        self.estimator = Reparameterised() if estimator is None else estimator
+        self.estimator.check(self.family)
+        self.kl = AnalyticKL() if kl is None else kl
+
+    def __call__(
+        self,
+        x: PyTree[Array],
+        *,
+        key: PRNGKeyArray,
+        index: int | Array | None = None,
+        state: eqx.nn.State | None = None,
+    ) -> Draw:
+        """See `AbstractRandomFunction`."""
+        key = draw_key(key, index)
+        if index is None:
+            num_rows = jax.tree.leaves(x)[0].shape[0]
+            network, params = self.estimator.draw(
+                self.family, self.rest, num_rows=num_rows, key=key
+            )
+        else:
+            params = self.family.sample(key=key)
+            network = self.with_weights(params)
+        output = call_network(network, x)
+        kl = self.kl(self.family, self.prior, params)
+        value = self.family.kl(self.prior)
+        terms = {"kl_weights": kl if value is None else value}
+        return Draw(output, kl, no_local_kl(x), state, terms)
+
+    def with_weights(self, params: Params) -> Network:
+        """The network with these values of its random parameters."""
+        return as_network(eqx.combine(params, self.rest))
+
+    def labels(self) -> PyTree[str]:
+        """Weights: the family's arrays and the points; the prior is frozen."""
+        return label_tree(self, "weights", frozen=[self.prior, self.estimator, self.kl])
+
+
+def _start_scale(init_scale: InitScale, mean: Float[Array, "*shape"]) -> Array:
+    value = init_scale(mean) if callable(init_scale) else init_scale
+    if not np.all(np.isfinite(np.asarray(value)) & (np.asarray(value) > 0)):
+        raise ValueError(
+            f"`init_scale` must be positive, got {init_scale}: it is the posterior's "
+            "standard deviation at the start; for weights that are points, choose the "
+            "others by `where`."
+        )
+    return jnp.broadcast_to(jnp.asarray(value, mean.dtype), mean.shape)
