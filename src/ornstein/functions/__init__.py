@@ -14,6 +14,7 @@ from ._chain_diagnostics import (
     ess_bulk as ess_bulk,
     ess_tail as ess_tail,
     r_hat as r_hat,
+    split_r_hat as split_r_hat,
 )
 from ._deterministic import Deterministic as Deterministic
 from ._ensemble import Ensemble as Ensemble

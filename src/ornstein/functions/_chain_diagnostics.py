@@ -76,6 +76,22 @@ def e_bfmi(energy: Float[np.ndarray, "chains samples"]) -> Float[np.ndarray, " c
     return np.sum(np.diff(energy, axis=1) ** 2, axis=1) / np.sum(centred**2, axis=1)
 
 
+def split_r_hat(
+    draws: Float[np.ndarray, "chains samples ..."],
+) -> Float[np.ndarray, "..."]:
+    """Plain split R-hat: no ranks, no compilation, for chains under way.
+
+    Args:
+        draws: chains and samples first, at least 4 samples.
+    """
+    half = draws.shape[1] // 2
+    halves = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
+    within = np.mean(np.var(halves, axis=1, ddof=1), axis=0)
+    between = np.var(np.mean(halves, axis=1), axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # numbers that never moved
+        return np.sqrt((half - 1) / half + between / within)
+
+
 def _each(diagnostic: Callable[[Array], Array], draws: Draws) -> Float[Array, "..."]:
     _check_samples(draws)
     num_chains, num_samples, *shape = draws.shape

@@ -1,0 +1,153 @@
+"""Many steps of many chains in one compiled call."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._types import Array, Int, Params, PRNGKeyArray, PyTree
+from ..mcmc import AbstractKernel, AbstractState, Stage
+from ..potential import AbstractPotential
+
+
+class Sampler(eqx.Module):
+    """A kernel, its potential, and the randomness of each chain.
+
+    Step t of chain c draws from `fold_in(keys[c], t)`, warm-up included, so that how
+    steps are cut into calls changes nothing.
+
+    Attributes:
+        kernel: of every chain.
+        potential: likewise.
+        keys: one for each chain.
+    """
+
+    kernel: AbstractKernel
+    potential: AbstractPotential
+    keys: PRNGKeyArray
+
+    @eqx.filter_jit
+    def init(self, starts: Params, keys: PRNGKeyArray) -> AbstractState:
+        """The states of chains that start at these positions, chains first."""
+        init = lambda start, key: self.kernel.init(self.potential, start, key=key)
+        return jax.vmap(init)(starts, keys)
+
+    def step(
+        self, states: AbstractState, time: Int[Array, ""]
+    ) -> tuple[AbstractState, PyTree[Array]]:
+        """Step number `time` of every chain."""
+        step = lambda state, key: self.kernel.step(self.potential, state, key=key)
+        return jax.vmap(step)(states, self._keys_at(time))
+
+    @eqx.filter_jit
+    def warm_up(
+        self, states: AbstractState, stages: Stage, first: Array, num: Array
+    ) -> tuple[AbstractState, PyTree[Array]]:
+        """Some steps of the warm-up.
+
+        Args:
+            states: of the chains.
+            stages: of the whole warm-up.
+            first: the number of the first step.
+            num: how many; not part of what is compiled.
+
+        Returns:
+            The states, and the info of the steps together (see `_together`).
+        """
+
+        def step(states, time):
+            stage = jax.tree.map(lambda a: a[time], stages)
+
+            def one(state, key):
+                return self.kernel.warm_up(self.potential, state, stage, key=key)
+
+            return jax.vmap(one)(states, self._keys_at(time))
+
+        return _repeat(step, states, first, num)
+
+    @eqx.filter_jit
+    def draw(
+        self,
+        states: AbstractState,
+        first: Array,
+        num: Array,
+        thin: Array,
+        *,
+        capacity: int,
+    ) -> tuple[AbstractState, Array, "Kept"]:
+        """Some samples of every chain, `thin` steps from one to the next.
+
+        Where a schedule has phases, those that explore are passed over.
+
+        Args:
+            states: of the chains.
+            first: the number of the first step.
+            num: samples; not part of what is compiled.
+            thin: steps for each.
+            capacity: samples that the result has room for.
+
+        Returns:
+            The states, the number of the next step, and the samples.
+        """
+
+        def thinned(carry):
+            states, time, *_ = carry
+            states, info = _repeat(self.step, states, time, thin)
+            is_kept = jnp.all(jnp.asarray(getattr(info, "is_sampling", True)))
+            return states, time + thin, info, is_kept
+
+        def keep(number, carry):
+            states, time, kept = carry
+            latest = jax.tree.map(lambda a: a[number], kept.info)  # for its shape
+            states, time, info, _ = lax.while_loop(
+                lambda carry: ~carry[3],
+                thinned,
+                (states, time, latest, jnp.array(False)),
+            )
+            put = lambda a, new: lax.dynamic_update_index_in_dim(a, new, number, 0)
+            kept = jax.tree.map(put, kept, Kept(states.position, info))
+            return states, time, kept
+
+        like = eqx.filter_eval_shape(
+            lambda: Kept(states.position, _repeat(self.step, states, first, thin)[1])
+        )
+        room = jax.tree.map(lambda a: jnp.zeros((capacity, *a.shape), a.dtype), like)
+        return lax.fori_loop(0, num, keep, (states, first, room))
+
+    def _keys_at(self, time: Int[Array, ""]) -> PRNGKeyArray:
+        return jax.vmap(jax.random.fold_in, in_axes=(0, None))(self.keys, time)
+
+
+class Kept(NamedTuple):
+    """Samples on the device: samples first, then chains.
+
+    Attributes:
+        position: of each chain.
+        info: of the steps since the sample before.
+    """
+
+    position: Params
+    info: PyTree[Array]
+
+
+def _repeat(step, states, first, num):
+    """`num` steps one after another, and their info together."""
+
+    def body(time, carry):
+        states, info = carry
+        states, new = step(states, time)
+        paths = jax.tree_util.tree_map_with_path(_together, info, new)
+        return states, paths
+
+    _, like = eqx.filter_eval_shape(step, states, first)
+    info = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
+    return lax.fori_loop(first, first + num, body, (states, info))
+
+
+def _together(path, before: Array, new: Array) -> Array:
+    """Whether any step diverged; how much all did; else what the last one says."""
+    if jax.tree_util.keystr(path[-1:], simple=True) == "is_divergent":
+        return before | new
+    return before + new if jnp.issubdtype(new.dtype, jnp.integer) else new

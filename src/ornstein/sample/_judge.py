@@ -1,0 +1,57 @@
+"""What is wrong with chains that ran to their end."""
+
+import jax
+import numpy as np
+
+from .._types import Array, PyTree
+from ..functions import PosteriorSamples
+
+_FEW_ACCEPTED = 0.01
+_HIGH_R_HAT = 1.05
+_ROWS = 20
+"""Rows at which functions are compared between chains."""
+_SAMPLES = 100
+"""Samples of each chain that are compared there."""
+
+
+def judge_chains(samples: PosteriorSamples, x: PyTree[Array]) -> list[str]:
+    """A sentence for each thing that a user should know.
+
+    Args:
+        samples: all that was kept.
+        x: training inputs, of which a few rows are looked at.
+    """
+    notes = []
+    info = {name: np.asarray(a) for name, a in samples.info.items()}
+    if "acceptance_rate" in info and np.mean(info["acceptance_rate"]) < _FEW_ACCEPTED:
+        size = f" of {np.mean(info['step_size']):.3g}" if "step_size" in info else ""
+        notes.append(
+            f"The step size{size} rejects everything (acceptance "
+            f"{np.mean(info['acceptance_rate']):.2g}): divide it by 10, or give a "
+            "longer `num_warmup` to find one."
+        )
+    num_divergent = int(np.sum(info.get("is_divergent", 0)))
+    if num_divergent:
+        notes.append(
+            f"{num_divergent} of {samples.num_strata} samples follow a divergent step: "
+            "they may miss the narrow parts of the posterior; lower the step size, or "
+            "raise `target_acceptance`."
+        )
+    if samples.num_samples < 4:
+        return notes
+    rows = jax.tree.map(lambda a: a[:_ROWS], x)
+    every = max(1, samples.num_samples // _SAMPLES)
+    found = samples.function_diagnostics(rows, every=every)
+    r_hat = np.asarray(found.r_hat)
+    if np.all(np.isnan(r_hat)):
+        notes.append(
+            "The samples of each chain all predict the same: the chains did not move, "
+            "and there is no posterior to average over; change the step size."
+        )
+    elif np.nanmax(r_hat) > _HIGH_R_HAT:
+        notes.append(
+            f"The chains do not agree on the training rows' outputs (R-hat "
+            f"{np.nanmax(r_hat):.3f}, above {_HIGH_R_HAT}): sample longer, or from "
+            "more chains."
+        )
+    return notes

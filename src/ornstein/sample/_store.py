@@ -1,0 +1,133 @@
+"""Where samples go as chains run: host memory, or a folder of .npy files.
+
+A folder has `samples.json` (what the files hold, and the settings of the run), one
+`.npy` file for each array, written in place as memory maps, and `state.npz`, from
+which the chains go on. Nothing in it is a pickle.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import PyTree
+from ..train import CheckpointError
+from ..train._atomic import write_atomically
+
+_HEADER = "samples.json"
+
+
+def in_memory(like: PyTree) -> PyTree[np.ndarray]:
+    """Empty arrays in host memory.
+
+    Args:
+        like: a tree with shapes and types.
+    """
+    return jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), like)
+
+
+def create_files(
+    folder: Path, like: PyTree, settings: dict[str, Any]
+) -> PyTree[np.ndarray]:
+    """Empty arrays in files of a new folder.
+
+    Args:
+        folder: what is in it is removed.
+        like: a tree with shapes and types.
+        settings: of the run, as JSON.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    leaves, treedef = jax.tree.flatten(like)
+    arrays = [
+        np.lib.format.open_memmap(
+            folder / f"{i}.npy", mode="w+", dtype=_stored(a.dtype), shape=a.shape
+        ).view(a.dtype)
+        for i, a in enumerate(leaves)
+    ]
+    # The header is last: a folder with one is whole.
+    header = {"settings": settings, "arrays": _describe(like)}
+    write_atomically(folder / _HEADER, json.dumps(header, indent=2).encode())
+    return jax.tree.unflatten(treedef, arrays)
+
+
+def open_files(folder: Path, like: PyTree, *, mode: str = "r") -> PyTree[np.ndarray]:
+    """The arrays of a folder, on disk until they are read.
+
+    Args:
+        folder: as `create_files` made it.
+        like: a tree with the names, shapes and types that are expected.
+        mode: "r", or "r+" to go on writing.
+
+    Raises:
+        CheckpointError: if they are not those, or a file is cut short.
+    """
+    header = read_header(folder)
+    found, wanted = header["arrays"], _describe(like)
+    for name in sorted(found.keys() ^ wanted.keys()):
+        raise CheckpointError(
+            f"{folder} holds samples of another model: {name} is in only one of them."
+        )
+    leaves, treedef = jax.tree.flatten(like)
+    arrays = []
+    for i, (name, leaf) in enumerate(zip(wanted, leaves, strict=True)):
+        path = folder / f"{i}.npy"
+        try:
+            array = np.load(path, mmap_mode=mode, allow_pickle=False)  # pyright: ignore[reportArgumentType]
+        except (OSError, ValueError, EOFError) as error:
+            raise CheckpointError(
+                f"{path} cannot be read ({error}): sample again."
+            ) from error
+        if array.shape[:2] != leaf.shape[:2]:
+            raise CheckpointError(
+                f"{path} ({name}) has chains of unequal length with the rest, "
+                f"{array.shape[:2]} instead of {leaf.shape[:2]}: sample again."
+            )
+        if array.shape != leaf.shape or array.dtype != _stored(leaf.dtype):
+            raise CheckpointError(
+                f"{path} holds another model's {name}: {array.dtype}"
+                f"{list(array.shape)} instead of {leaf.dtype}{list(leaf.shape)}."
+            )
+        arrays.append(array.view(leaf.dtype))
+    return jax.tree.unflatten(treedef, arrays)
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """`settings` and `arrays` (name to shape and type) of a folder.
+
+    Raises:
+        CheckpointError: if there are no samples.
+    """
+    try:
+        header = json.loads((folder / _HEADER).read_text(encoding="utf-8"))
+        return {"settings": header["settings"], "arrays": header["arrays"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{folder} holds no samples, or they are damaged: give the folder that "
+            "`sample(..., folder=...)` wrote."
+        ) from error
+
+
+def flush(arrays: PyTree[np.ndarray]) -> None:
+    """See that what was written is in the files."""
+    for array in jax.tree.leaves(arrays):
+        if isinstance(array, np.memmap):
+            array.flush()
+
+
+def _describe(like: PyTree) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(like)
+    return {
+        jax.tree_util.keystr(path): [list(a.shape), jnp.dtype(a.dtype).name]
+        for path, a in leaves
+    }
+
+
+def _stored(dtype: Any) -> np.dtype:
+    """The type in the file: .npy has no bfloat16, only its bits."""
+    dtype = jnp.dtype(dtype)
+    return np.dtype(np.uint16) if dtype == jnp.bfloat16 else dtype
