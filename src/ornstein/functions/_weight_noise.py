@@ -217,13 +217,13 @@ def _with_noisy_layers(
     spreads = layers_of(eqx.combine(spread, point))
     is_random = [len(jax.tree.leaves(layer)) > 0 for layer in layers_of(mean)]
     keys = jax.random.split(key, len(layers))
+    noisy: list[Callable] = list(layers)
     for i, layer in enumerate(layers):
         if is_random[i]:
-            by_row = takes_one_example(layer)
-            own = (
-                dealt(jax.random.split(keys[i], num_rows), layer) if by_row else keys[i]
-            )
-            noisy[i] = noisy_layer(means[i], spreads[i], own)
+            own_key = keys[i]
+            if takes_one_example(layer):
+                own_key = PerRow(jax.random.split(own_key, num_rows))
+            noisy[i] = noisy_layer(means[i], spreads[i], own_key)
     return replace_layers(network, noisy)
 
 
