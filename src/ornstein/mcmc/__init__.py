@@ -7,3 +7,13 @@ from ._base import (
     Stage as Stage,
     warm_up_stages as warm_up_stages,
 )
+from ._check import check_start as check_start
+from ._hmc import HMC as HMC
+from ._langevin import Langevin as Langevin
+from ._nuts import NUTS as NUTS
+from ._partial_hmc import PartialHMC as PartialHMC
+from ._random_walk import (
+    AbstractProposal as AbstractProposal,
+    RandomWalkMetropolis as RandomWalkMetropolis,
+)
+from ._state import MCMCState as MCMCState

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from blackjax.adaptation.window_adaptation import build_schedule
 
 from .._types import Array, Bool, Float, Int, Params, PRNGKeyArray, PyTree
@@ -102,6 +101,5 @@ def warm_up_stages(num_steps: int) -> Stage:
     Args:
         num_steps: of the whole warm-up.
     """
-    schedule = np.asarray(build_schedule(num_steps)).reshape(-1, 2)
-    is_last = np.arange(num_steps) == num_steps - 1
-    return Stage(*map(jnp.asarray, (schedule[:, 0] == 1, schedule[:, 1] == 1, is_last)))
+    is_slow, is_window_end = build_schedule(num_steps).reshape(-1, 2).T == 1
+    return Stage(is_slow, is_window_end, jnp.arange(num_steps) == num_steps - 1)

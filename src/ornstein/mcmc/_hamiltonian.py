@@ -1,0 +1,99 @@
+r"""Hamiltonian dynamics, as blackjax integrates them.
+
+$H(q, p) = U(q) / T + \tfrac12 p^\top M^{-1} p$; a leapfrog step is half a step of p, a
+step of q, half a step of p: source eqs. (18)-(20). blackjax moves on log densities,
+minus our energies.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from blackjax.mcmc.hmc import hmc_proposal
+from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
+from blackjax.mcmc.proposal import static_binomial_sampling
+
+from .._types import Array, Bool, Float, Params, PRNGKeyArray
+from ._base import MCMCInfo
+from ._metric import DiagonalMetric
+from ._state import MCMCState
+
+LogDensityFn = Callable[[Params], Float[Array, ""]]
+
+
+def move_by_trajectory(
+    log_density_fn: LogDensityFn,
+    state: MCMCState,
+    momentum: Params,
+    *,
+    num_integration_steps: int,
+    is_adjusted: bool = True,
+    key: PRNGKeyArray,
+) -> tuple[IntegratorState, MCMCInfo]:
+    r"""Follow the dynamics and accept their end with probability min(1, exp(-ΔH)).
+
+    Args:
+        log_density_fn: q to -U(q) / T.
+        state: where the trajectory starts.
+        momentum: the momentum there.
+        num_integration_steps: leapfrog steps.
+        is_adjusted: whether an end may be rejected.
+        key: of the acceptance.
+
+    Returns:
+        The end of the trajectory as it was reached if it was accepted, otherwise the
+        start with its momentum negated.
+    """
+    metric = DiagonalMetric(state.inverse_mass)
+    propose = hmc_proposal(
+        velocity_verlet(log_density_fn, metric.kinetic_energy),
+        metric.kinetic_energy,
+        state.step_size,
+        num_integration_steps,
+        sample_proposal=static_binomial_sampling if is_adjusted else _take_proposal,
+    )
+    start = integrator_state(state, momentum)
+    # blackjax negates the proposal's momentum, which makes the move its own inverse;
+    # negating the outcome's lets what was accepted go on and what was not turn back.
+    end, info, _ = propose(key, start)
+    end = end._replace(momentum=jax.tree.map(jnp.negative, end.momentum))
+    return end, MCMCInfo(
+        acceptance_rate=info.acceptance_rate,
+        is_accepted=info.is_accepted,
+        is_divergent=info.is_divergent,
+        energy=metric.kinetic_energy(end.momentum) - end.logdensity,
+        num_gradients=jnp.asarray(num_integration_steps),
+        step_size=state.step_size,
+    )
+
+
+def integrator_state(state: MCMCState, momentum: Params) -> IntegratorState:
+    """Our state as blackjax's."""
+    return IntegratorState(state.position, momentum, state.log_density, state.gradient)
+
+
+def move_state(
+    state: MCMCState, end: IntegratorState, momentum: Params = None
+) -> MCMCState:
+    """Our state at blackjax's, keeping the momentum given."""
+    return MCMCState(
+        position=end.position,
+        log_density=end.logdensity,
+        gradient=end.logdensity_grad,
+        momentum=momentum,
+        step_size=state.step_size,
+        inverse_mass=state.inverse_mass,
+        adaptation=state.adaptation,
+    )
+
+
+def _take_proposal(
+    key: PRNGKeyArray,
+    log_acceptance: Float[Array, ""],
+    start: IntegratorState,
+    proposal: IntegratorState,
+) -> tuple[IntegratorState, tuple[Bool[Array, ""], Float[Array, ""], None]]:
+    """As blackjax's `static_binomial_sampling`, without a test."""
+    del key, start
+    acceptance_rate = jnp.minimum(1.0, jnp.exp(log_acceptance))
+    return proposal, (jnp.asarray(True), acceptance_rate, None)
