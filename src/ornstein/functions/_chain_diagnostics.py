@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from blackjax import diagnostics
@@ -96,7 +97,12 @@ def _each(diagnostic: Callable[[Array], Array], draws: Draws) -> Float[Array, ".
     _check_samples(draws)
     num_chains, num_samples, *shape = draws.shape
     flat = jnp.asarray(draws).reshape(num_chains, num_samples, -1)
-    return jnp.asarray(diagnostic(flat)).reshape(shape)  # blackjax squeezes
+    return _compiled(diagnostic, flat).reshape(shape)  # blackjax squeezes
+
+
+@eqx.filter_jit
+def _compiled(diagnostic, draws):
+    return jnp.asarray(diagnostic(draws))
 
 
 def _check_samples(draws: Draws) -> None:

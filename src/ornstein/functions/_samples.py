@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Array, Params, PRNGKeyArray, PyTree
+from .._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ._base import FROZEN, AbstractRandomFunction, Draw, no_local_kl
 from ._chain_diagnostics import (
@@ -183,15 +183,15 @@ class PosteriorSamples(AbstractRandomFunction):
         Raises:
             ValueError: for fewer than 4 samples of each chain.
         """
-        return jax.tree.map(r_hat, self.positions)
+        return _each_entry(r_hat, self.positions)
 
     def ess_bulk(self) -> Params:
         """Effective sample size of the mean of each entry of a position."""
-        return jax.tree.map(ess_bulk, self.positions)
+        return _each_entry(ess_bulk, self.positions)
 
     def ess_tail(self) -> Params:
         """Effective sample size of the outer quantiles of each entry of a position."""
-        return jax.tree.map(ess_tail, self.positions)
+        return _each_entry(ess_tail, self.positions)
 
     def e_bfmi(self) -> np.ndarray:
         """Energy fraction of missing information of each chain: see `e_bfmi`.
@@ -206,13 +206,28 @@ class PosteriorSamples(AbstractRandomFunction):
             )
         return e_bfmi(np.asarray(self.info["energy"]))
 
+    def function_values(
+        self, x: PyTree[Array], *, every: int = 1
+    ) -> PyTree[Float[Array, "chains samples rows ..."]]:
+        """What each network says at some inputs: class probabilities, or its output.
+
+        Args:
+            x: a few inputs, rows first.
+            every: look at every so many samples only.
+        """
+        params = jax.tree.map(
+            lambda a: jnp.asarray(a[:, every - 1 :: every]), self.positions[0]
+        )
+        outputs = _outputs_of(self.network, params, jax.tree.map(jnp.asarray, x))
+        likelihood = self.likelihood
+        if isinstance(likelihood, AbstractClassLikelihood):
+            return likelihood.probs(outputs)
+        return outputs
+
     def function_diagnostics(
         self, x: PyTree[Array], *, every: int = 1
-    ) -> ChainDiagnostics:
-        """Diagnostics of what the networks say at some inputs.
-
-        Class probabilities, or outputs: they are the same for networks that differ by
-        a permutation of hidden units.
+    ) -> PyTree[ChainDiagnostics]:
+        """Diagnostics of `function_values`, which no permutation of units changes.
 
         Args:
             x: a few inputs, rows first.
@@ -221,14 +236,7 @@ class PosteriorSamples(AbstractRandomFunction):
         Raises:
             ValueError: for fewer than 4 samples of each chain.
         """
-        params = jax.tree.map(
-            lambda a: jnp.asarray(a[:, every - 1 :: every]), self.positions[0]
-        )
-        outputs = _outputs_of(self.network, params, jax.tree.map(jnp.asarray, x))
-        likelihood = self.likelihood
-        if isinstance(likelihood, AbstractClassLikelihood):
-            outputs = likelihood.probs(outputs)
-        return diagnose(jax.tree.leaves(outputs)[0])
+        return jax.tree.map(diagnose, self.function_values(x, every=every))
 
     def _network_of(self, params: Params, index: int | Array) -> Callable:
         chain, sample = self._order()
@@ -246,6 +254,17 @@ class PosteriorSamples(AbstractRandomFunction):
         return number % self.num_chains, spread[number // self.num_chains]
 
 
+def _each_entry(diagnostic: Callable[[Array], Array], positions: Params) -> Params:
+    """A diagnostic of every number of a position, in one compilation."""
+    leaves, treedef = jax.tree.flatten(positions)
+    flat = [np.asarray(a).reshape(*a.shape[:2], -1) for a in leaves]
+    found = diagnostic(jnp.asarray(np.concatenate(flat, axis=2)))
+    ends = np.cumsum([a.shape[2] for a in flat])[:-1].tolist()
+    parts = jnp.split(found, ends)
+    parts = [a.reshape(leaf.shape[2:]) for a, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.unflatten(treedef, parts)
+
+
 def _spread(num: int) -> np.ndarray:
     """0 to num - 1 in van der Corput's order: any first few are spread over all."""
     num_bits = max(num - 1, 1).bit_length()
@@ -257,6 +276,6 @@ def _spread(num: int) -> np.ndarray:
 
 @eqx.filter_jit
 def _outputs_of(network: PyTree, params: Params, x: PyTree[Array]) -> PyTree[Array]:
-    """(chains, samples, rows, ...)"""
+    """The outputs, as (chains, samples, rows, ...)."""
     call = lambda one: call_network(eqx.combine(one, network), x)
     return jax.lax.map(lambda chain: jax.lax.map(call, chain), params)

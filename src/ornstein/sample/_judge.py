@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from .._types import Array, PyTree
-from ..functions import PosteriorSamples
+from ..functions import PosteriorSamples, split_r_hat
 
 _FEW_ACCEPTED = 0.01
 _HIGH_R_HAT = 1.05
@@ -41,8 +41,8 @@ def judge_chains(samples: PosteriorSamples, x: PyTree[Array]) -> list[str]:
         return notes
     rows = jax.tree.map(lambda a: a[:_ROWS], x)
     every = max(1, samples.num_samples // _SAMPLES)
-    found = samples.function_diagnostics(rows, every=every)
-    r_hat = np.asarray(found.r_hat)
+    values = jax.tree.leaves(samples.function_values(rows, every=every))
+    r_hat = np.concatenate([split_r_hat(np.asarray(a)).ravel() for a in values])
     if np.all(np.isnan(r_hat)):
         notes.append(
             "The samples of each chain all predict the same: the chains did not move, "

@@ -146,6 +146,7 @@ def sample(
     return samples
 
 
+@eqx.filter_jit
 def jittered(
     position: Params, num_chains: int, jitter: float, *, key: PRNGKeyArray
 ) -> Params:
@@ -169,7 +170,7 @@ def _check_like(starts: Params, position: Params, num_chains: int) -> None:
     same = jax.tree.structure(starts) == jax.tree.structure(position)
     if not same or shapes(starts) != wanted:
         raise ValueError(
-            f"`starts` must be a pair (parameters, scale) like the position, with "
-            f"num_chains={num_chains} in front of every leaf: expected shapes {wanted}, "
-            f"got {shapes(starts)}."
+            "`starts` must be a pair (parameters, scale) like the position, with "
+            f"num_chains={num_chains} in front of every leaf: expected shapes "
+            f"{wanted}, got {shapes(starts)}."
         )
