@@ -83,8 +83,8 @@ def adapt_mass(
 
 
 def _no_moments(leaf: Float[Array, "*shape"]) -> WelfordAlgorithmState:
-    zeros = jnp.zeros_like(leaf)
-    return WelfordAlgorithmState(zeros, zeros, jnp.zeros((), int))
+    zeros, num_draws = jnp.zeros_like(leaf), jnp.zeros((), int)
+    return WelfordAlgorithmState(zeros, zeros, num_draws)  # pyright: ignore
 
 
 def _shrunk_variance(moments: WelfordAlgorithmState) -> Float[Array, "*shape"]:

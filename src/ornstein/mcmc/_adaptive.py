@@ -1,5 +1,6 @@
 """What the full-data kernels have in common: their start and their warm-up."""
 
+import abc
 from collections.abc import Callable
 
 import equinox as eqx
@@ -50,6 +51,12 @@ class AbstractAdaptiveKernel(AbstractKernel):
                 "`target_acceptance` must lie between 0 and 1, got "
                 f"{self.target_acceptance}."
             )
+
+    @abc.abstractmethod
+    def step(
+        self, potential: AbstractPotential, state: MCMCState, *, key: PRNGKeyArray
+    ) -> tuple[MCMCState, MCMCInfo]:
+        """See `AbstractKernel`."""
 
     def init(
         self, potential: AbstractPotential, position: Params, *, key: PRNGKeyArray

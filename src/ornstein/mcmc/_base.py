@@ -101,5 +101,6 @@ def warm_up_stages(num_steps: int) -> Stage:
     Args:
         num_steps: of the whole warm-up.
     """
-    is_slow, is_window_end = build_schedule(num_steps).reshape(-1, 2).T == 1
+    schedule = jnp.asarray(build_schedule(num_steps)).reshape(-1, 2)
+    is_slow, is_window_end = schedule.T == 1
     return Stage(is_slow, is_window_end, jnp.arange(num_steps) == num_steps - 1)

@@ -69,7 +69,13 @@ def move_by_trajectory(
 
 def integrator_state(state: MCMCState, momentum: Params) -> IntegratorState:
     """Our state as blackjax's."""
-    return IntegratorState(state.position, momentum, state.log_density, state.gradient)
+    log_density = state.log_density
+    return IntegratorState(
+        state.position,
+        momentum,
+        log_density,  # pyright: ignore[reportArgumentType]
+        state.gradient,
+    )
 
 
 def move_state(
@@ -78,7 +84,7 @@ def move_state(
     """Our state at blackjax's, keeping the momentum given."""
     return MCMCState(
         position=end.position,
-        log_density=end.logdensity,
+        log_density=jnp.asarray(end.logdensity),
         gradient=end.logdensity_grad,
         momentum=momentum,
         step_size=state.step_size,

@@ -4,6 +4,8 @@ r"""Kinetic energy with a diagonal mass, leaf by leaf.
 every leapfrog step; here mass and momentum keep the position's own structure.
 """
 
+import operator
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -36,7 +38,7 @@ class DiagonalMetric(eqx.Module):
         squares = jax.tree.map(
             lambda p, m: jnp.sum(m * p**2), momentum, self.inverse_mass
         )
-        return 0.5 * sum(jax.tree.leaves(squares))
+        return 0.5 * jax.tree.reduce(operator.add, squares)
 
     def check_turning(
         self, left: PyTree[Array], right: PyTree[Array], momentum_sum: PyTree[Array]
@@ -49,4 +51,5 @@ class DiagonalMetric(eqx.Module):
             momentum_sum: over the trajectory.
         """
         flat, _ = ravel_pytree(self.inverse_mass)
-        return gaussian_euclidean(flat).check_turning(left, right, momentum_sum)
+        check = gaussian_euclidean(flat).check_turning
+        return jnp.asarray(check(left, right, momentum_sum))

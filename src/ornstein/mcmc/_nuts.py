@@ -86,7 +86,7 @@ class NUTS(AbstractAdaptiveKernel):
         propose = iterative_nuts_proposal(
             velocity_verlet(self.log_density_fn(potential), metric.kinetic_energy),
             metric.kinetic_energy,
-            metric.check_turning,
+            metric.check_turning,  # pyright: ignore[reportArgumentType]
             self.max_num_doublings,
         )
         start = integrator_state(state, metric.sample_momentum(key=momentum_key))

@@ -1,7 +1,7 @@
 """Random-walk Metropolis, and Metropolis-Hastings with a proposal of one's own."""
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -102,23 +102,26 @@ class RandomWalkMetropolis(AbstractAdaptiveKernel):
         self, potential: AbstractPotential, state: MCMCState, *, key: PRNGKeyArray
     ) -> tuple[MCMCState, MCMCInfo]:
         """See `AbstractKernel`."""
-        if self.proposal is None:
-            propose, log_ratio_fn = _normal_walk(state), None
+        proposal = self.proposal
+        if proposal is None:
+            propose, log_proposal_fn = _normal_walk(state), None
         else:
-            propose = lambda key, x: self.proposal.sample(x, key=key)
-            log_ratio_fn = lambda given, new: self.proposal.log_prob(
+            propose = lambda key, x: proposal.sample(x, key=key)
+            log_proposal_fn = lambda given, new: proposal.log_prob(
                 new.position, given.position
             )
+        start: Any = (state.position, state.log_density)
         end, info = build_rmh()(
             key,
-            RWState(state.position, state.log_density),
+            RWState(*start),
             self.log_density_fn(potential),
             propose,
-            log_ratio_fn,
+            log_proposal_fn,
         )
+        log_density = jnp.asarray(end.logdensity)
         moved = MCMCState(
             position=end.position,
-            log_density=end.logdensity,
+            log_density=log_density,
             gradient=None,
             momentum=None,
             step_size=state.step_size,
@@ -126,10 +129,10 @@ class RandomWalkMetropolis(AbstractAdaptiveKernel):
             adaptation=state.adaptation,
         )
         return moved, MCMCInfo(
-            acceptance_rate=info.acceptance_rate,
-            is_accepted=info.is_accepted,
+            acceptance_rate=jnp.asarray(info.acceptance_rate),
+            is_accepted=jnp.asarray(info.is_accepted),
             is_divergent=jnp.asarray(False),
-            energy=-end.logdensity,
+            energy=-log_density,
             num_gradients=jnp.asarray(0),
             step_size=state.step_size,
         )
