@@ -2,6 +2,9 @@
 
 import typing
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from ornstein.data import load
@@ -9,15 +12,21 @@ from ornstein.experiments import (
     PRESETS,
     Recipe,
     _build as build,
+    _families as families,
     _recipe as recipe_module,
+    _training,
     prepare,
     preset_recipe,
 )
 from ornstein.experiments._recipe import sizes
+from ornstein.functions import Reparameterised, StickTheLandingKL
 from ornstein.nn import ACTIVATIONS, TIME_LAYERS
+from ornstein.prior import ScaleMixturePrior
 
 NAMES = {
-    "ModelName": set(build.MODELS),
+    "ModelName": set(families.MODELS),
+    "PriorName": set(families.PRIORS),
+    "WeightNoiseName": set(families.WEIGHT_NOISES),
     "LikelihoodName": {"auto", *build.LIKELIHOODS},
     "EstimatorName": set(build.ESTIMATORS),
     "SolverName": set(build.SOLVERS),
@@ -33,26 +42,98 @@ def test_choices_are_what_can_be_built(kind: str):
     assert set(typing.get_args(getattr(recipe_module, kind))) == NAMES[kind]
 
 
-@pytest.mark.parametrize(("data", "preset"), PRESETS)
-def test_presets_survive_json(data: str, preset):
+@pytest.mark.parametrize(("model", "data", "preset"), PRESETS)
+def test_presets_survive_json(model, data: str, preset):
     names = {"toy": "toy/cos", "vectors": "uci/yacht", "images": "cifar10"}
-    recipe = preset_recipe(names.get(data, data), preset)
+    recipe = preset_recipe(names.get(data, data), preset, model)
     assert Recipe.from_json(recipe.to_json()) == recipe
-    for option, value in PRESETS[data, preset].items():
+    families.check_options(recipe)  # nothing of another family's leaks in
+    for option, value in PRESETS[model, data, preset].items():
         parts = recipe.to_json().values()
         assert [part[option] for part in parts if option in part] == [value]
 
 
+@pytest.mark.parametrize("model", families.MODELS)
 @pytest.mark.parametrize("data", ["digits", "toy/cos"])
-def test_presets_build(data: str):
-    prepared = prepare(preset_recipe(data), load(data))
+def test_presets_build(data: str, model):
+    prepared = prepare(preset_recipe(data, model=model), load(data))
     assert prepared.data.name == data
+    assert prepared.recipe.model.model == model
 
 
 def test_changed_refuses_unknown_options():
     assert Recipe().changed(sigma=0.7).model.sigma == 0.7
     with pytest.raises(ValueError, match="no option 'colour'"):
         Recipe().changed(colour="blue")
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "option"),
+    [
+        ("deterministic", {"sigma": 0.3}, "sigma"),
+        ("mc-dropout", {"kl_weight": 0.5}, "kl-weight"),
+        ("ensemble", {"solver": "heun"}, "solver"),
+        ("mean-field", {"dropout": 0.3}, "dropout"),
+        ("sdebnn", {"weight_noise": "flipout"}, "weight-noise"),
+    ],
+)
+def test_options_of_another_family_are_refused(model, changes, option):
+    """Catches an option that is passed over in silence."""
+    recipe = preset_recipe("digits", model=model)
+    families.check_options(recipe.changed(epochs=3, width="7"))
+    with pytest.raises(ValueError, match=f"--{option} does nothing for --model"):
+        families.check_options(recipe.changed(**changes))
+
+
+def test_options_reach_the_function():
+    """Catches a prior, noise, rate or width that is read from the wrong option."""
+    data = load("digits")
+
+    def build_one(model, **changes):
+        recipe = preset_recipe("digits", model=model).changed(width="7-5", **changes)
+        return families.build_model(recipe, data, key=jax.random.key(0))
+
+    mean_field = build_one(
+        "mean-field",
+        prior="scale-mixture",
+        weight_scale=1.5,
+        narrow_scale=0.1,
+        mixture=0.25,
+        init_scale=0.03,
+        weight_noise="plain",
+        estimator="stl",
+    )
+    assert mean_field.prior == ScaleMixturePrior(0.25, wide_scale=1.5, narrow_scale=0.1)
+    assert isinstance(mean_field.estimator, Reparameterised)
+    assert isinstance(mean_field.kl, StickTheLandingKL)
+    for scale in jax.tree.leaves(mean_field.family.scale):
+        np.testing.assert_allclose(scale, 0.03, rtol=1e-5)
+    dropout = build_one("mc-dropout", dropout=0.4, input_dropout=0.2)
+    assert (dropout.rate, dropout.input_rate) == (0.4, 0.2)
+    assert build_one("ensemble", num_members=3).num_strata == 3
+    network = build_one("deterministic", activation="elu").network.network
+    assert [layer.weight.shape for layer in network.layers] == [
+        (64, 7),
+        (7, 5),
+        (5, 10),
+    ]
+    assert network.activations[0] is ACTIVATIONS["elu"]
+
+
+def test_draws_that_favour_a_member_are_refused():
+    recipe = preset_recipe("digits", model="ensemble").changed(num_members=3)
+    with pytest.raises(ValueError, match="give a multiple of 3"):
+        prepare(recipe, load("digits"))
+
+
+def test_weight_decay_spares_biases():
+    """Optax's own rule on the matrices; Adam elsewhere."""
+    params = {"w": jnp.ones((2, 2)), "b": jnp.ones(2), "scale": jnp.ones(())}
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    optimiser = _training._optimiser(0.1)(lambda step: 0.5)
+    updates, _ = optimiser.update(zeros, optimiser.init(params), params)
+    np.testing.assert_allclose(updates["w"], -0.5 * 0.1)
+    np.testing.assert_allclose([*updates["b"], updates["scale"]], 0.0)
 
 
 @pytest.mark.parametrize(

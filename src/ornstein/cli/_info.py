@@ -35,7 +35,10 @@ class Info:
             name: {"about": about, "where": _where(name, folder)}
             for name, about in list_data().items()
         }
-        presets = sorted(f"{data} --preset {name}" for data, name in PRESETS)
+        presets = sorted(
+            f"--model {model} --data {data} --preset {name}"
+            for model, data, name in PRESETS
+        )
         experiments = {name: e.summary for name, e in EXPERIMENTS.items()}
         cache = jax.config.values["jax_compilation_cache_dir"]
         terminal.table("Versions", versions())

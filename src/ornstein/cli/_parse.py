@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..experiments import PresetName, preset_recipe
+from ..experiments import ModelName, PresetName, preset_recipe
 from ._train import Train
 
 _FRAME = re.compile(r"[╭╮╰╯│─]+")
@@ -27,6 +27,7 @@ class _Peek:
 
     data: str = "digits"
     preset: PresetName = "cpu"
+    model: ModelName = "sdebnn"
 
 
 def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
@@ -50,7 +51,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
             f"there is no command {args[0]!r}: give one of {', '.join(commands)}."
         )
     peek = _peek(args[1:]) if args[0] == "train" else _Peek()
-    train = Train(preset_recipe(peek.data, peek.preset), peek.preset)
+    train = Train(preset_recipe(peek.data, peek.preset, peek.model), peek.preset)
     choices = tuple(
         Annotated[
             command,
@@ -83,7 +84,7 @@ def _check_resume(given: Train, default: Train) -> None:
 
 
 def _peek(args: Sequence[str]) -> _Peek:
-    """The data and preset among the arguments of `train`, wherever they stand."""
+    """The data, preset and model among the arguments of `train`, in any order."""
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             peek, _ = tyro.cli(

@@ -41,6 +41,7 @@ _TABLE = (
     "elbo",
     "kl_path",
     "kl_initial",
+    "kl_weights",
     "kl_weight",
     "drift_gain",
     "drift_gain_se",
@@ -53,8 +54,9 @@ _TABLE = (
 class Train:
     """Train a Bayesian network and judge it on test rows.
 
-    Defaults are those of a preset for the data: `ornstein train --data mnist --help`
-    shows MNIST's. Writes a run folder that `evaluate`, `predict` and --resume read.
+    Defaults are those of a preset for the data and the model: `ornstein train --data
+    mnist --model ensemble --help` shows an ensemble's on MNIST. Writes a run folder
+    that `evaluate`, `predict` and --resume read.
 
     Attributes:
         recipe: what, on what, and how.

@@ -1,11 +1,14 @@
 """Runs from recipes, and the figures and tables of the papers."""
 
 from ._build import (
-    MODELS as MODELS,
     SOLVERS as SOLVERS,
     build_likelihood as build_likelihood,
-    build_model as build_model,
     build_stepsize as build_stepsize,
+)
+from ._families import (
+    MODELS as MODELS,
+    build_model as build_model,
+    build_network as build_network,
 )
 from ._judge import Judged as Judged, judge as judge, judge_ood as judge_ood
 from ._presets import (
@@ -18,7 +21,11 @@ from ._provenance import (
     provenance as provenance,
     versions as versions,
 )
-from ._recipe import Recipe as Recipe, SolverName as SolverName
+from ._recipe import (
+    ModelName as ModelName,
+    Recipe as Recipe,
+    SolverName as SolverName,
+)
 from ._registry import EXPERIMENTS as EXPERIMENTS
 from ._study import Experiment as Experiment, ScaleName as ScaleName, Study as Study
 from ._training import (

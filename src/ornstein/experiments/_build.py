@@ -8,7 +8,7 @@ import numpy as np
 from .. import sde
 from .._types import PRNGKeyArray
 from ..data import Data
-from ..functions import SDEBNN, AbstractRandomFunction, Integrator, WeightPrior
+from ..functions import SDEBNN, Integrator, WeightPrior
 from ..likelihood import (
     AbstractLikelihood,
     Bernoulli,
@@ -92,7 +92,8 @@ def build_likelihood(options: LikelihoodOptions, data: Data) -> AbstractLikeliho
     return likelihood
 
 
-def _sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> AbstractRandomFunction:
+def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
+    """Weights that follow a stochastic differential equation."""
     options = recipe.model
     common = {
         "activation": activation_from_name(options.activation),
@@ -133,14 +134,3 @@ def _sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> AbstractRandomF
         space_to_depth_first=options.space_to_depth,
         **common,
     )
-
-
-MODELS: dict[str, Callable[..., AbstractRandomFunction]] = {"sdebnn": _sdebnn}
-"""The families: a name, and what builds one from (recipe, data, key)."""
-
-
-def build_model(
-    recipe: Recipe, data: Data, *, key: PRNGKeyArray
-) -> AbstractRandomFunction:
-    """The random function of a recipe, for these data."""
-    return MODELS[recipe.model.model](recipe, data, key=key)

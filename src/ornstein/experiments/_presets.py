@@ -7,7 +7,7 @@ Xu et al. (2022), for an accelerator.
 from pathlib import Path
 from typing import Any, Literal
 
-from ._recipe import Recipe
+from ._recipe import ModelName, Recipe
 
 PresetName = Literal["cpu", "paper"]
 
@@ -52,7 +52,7 @@ _PAPER = {
     "image_augmentation": True,
 }
 
-PRESETS: dict[tuple[str, PresetName], dict[str, Any]] = {
+_SDEBNN: dict[tuple[str, PresetName], dict[str, Any]] = {
     ("digits", "cpu"): _IMAGES
     | {
         "width": "16",
@@ -87,27 +87,66 @@ PRESETS: dict[tuple[str, PresetName], dict[str, Any]] = {
     ("images", "cpu"): _IMAGES | {"epochs": 20},
     ("images", "paper"): _PAPER,
 }
-"""Options that differ from `Recipe`'s defaults, by data set (or kind) and preset."""
+
+# What the families around a plain network share, and then what each adds.
+_NETWORK: dict[str, dict[str, Any]] = {
+    "digits": {"width": "200-200", "epochs": 100, "learning_rate": 2e-3},
+    "mnist": {"width": "400-400", "epochs": 10},
+    "toy": {
+        "width": "50-50",
+        "likelihood": "gaussian",
+        "epochs": 2000,
+        "batch_size": 1000,
+        "learning_rate": 3e-3,
+    },
+    "vectors": {
+        "width": "50",
+        "scale": 0.3,
+        "learn_scale": True,
+        "epochs": 200,
+        "learning_rate": 3e-3,
+    },
+    "images": {"width": "400-400", "epochs": 20},
+}
+_FAMILIES: dict[ModelName, dict[str, Any]] = {
+    "mean-field": {"prior": "fan-in", "weight_scale": 2.0, "kl_warmup": 0.4},
+    "mc-dropout": {"dropout": 0.3, "input_dropout": 0.1},
+    "ensemble": {"test_draws": 5},
+    "deterministic": {"test_draws": 1},
+}
+
+PRESETS: dict[tuple[ModelName, str, PresetName], dict[str, Any]] = {
+    ("sdebnn", *where): options for where, options in _SDEBNN.items()
+} | {
+    (family, kind, "cpu"): {"activation": "relu"} | options | own
+    for family, own in _FAMILIES.items()
+    for kind, options in _NETWORK.items()
+}
+"""Options that differ from `Recipe`'s defaults, by family, data set (or kind) and
+preset."""
 
 
-def preset_recipe(data: str, preset: PresetName = "cpu") -> Recipe:
-    """The recipe that `ornstein train --data DATA --preset PRESET` starts from.
+def preset_recipe(
+    data: str, preset: PresetName = "cpu", model: ModelName = "sdebnn"
+) -> Recipe:
+    """The recipe that `ornstein train --model MODEL --data DATA --preset PRESET` has.
 
     Args:
         data: as `load` takes it.
         preset: `cpu` or `paper`.
+        model: the family.
 
     Raises:
         ValueError: if these data have no such preset.
     """
     kind = _kind(data)
-    found = PRESETS.get((data, preset), PRESETS.get((kind, preset)))
+    found = PRESETS.get((model, data, preset), PRESETS.get((model, kind, preset)))
     if found is None:
         raise ValueError(
-            f"There is no preset {preset!r} for {data}: leave --preset out, or train "
-            "on images such as mnist or cifar10."
+            f"There is no preset {preset!r} for {data} with --model {model}: leave "
+            "--preset out, or train sdebnn on images such as mnist or cifar10."
         )
-    return Recipe().changed(data=data, **found)
+    return Recipe().changed(data=data, model=model, **found)
 
 
 def _kind(data: str) -> str:

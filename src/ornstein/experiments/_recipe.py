@@ -5,11 +5,13 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal
 
-ModelName = Literal["sdebnn"]
+ModelName = Literal["sdebnn", "mean-field", "mc-dropout", "ensemble", "deterministic"]
 LikelihoodName = Literal[
     "auto", "categorical", "bernoulli", "gaussian", "laplace", "cauchy", "student-t"
 ]
 EstimatorName = Literal["kl", "full", "stl"]
+PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
+WeightNoiseName = Literal["plain", "local", "flipout"]
 SolverName = Literal[
     "euler",
     "euler-heun",
@@ -64,13 +66,14 @@ class ModelOptions:
     """The random function.
 
     Attributes:
-        model: the family.
+        model: the family; options of another family than this are refused.
         width: hidden widths of f_h, such as 16-16; for images its channels, such as 32.
+            Of the other families: hidden widths of the network of flattened inputs.
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
         augment: zero features (channels) appended to the input.
-        activation: of f_h.
+        activation: of f_h, or of the network.
         time_layer: how f_h's layers depend on depth.
         sigma: diffusion of the weights, in units of their prior scale.
         prior_scale: standard deviation of w0 a priori, in units of 1/sqrt(fan-in).
@@ -107,6 +110,36 @@ class ModelOptions:
 
 
 @dataclasses.dataclass(frozen=True)
+class WeightOptions:
+    """How a network becomes random: for mean-field, mc-dropout and ensemble.
+
+    Attributes:
+        prior: of every weight by itself; fan-in is a gaussian in units of
+            1/sqrt(fan-in).
+        weight_scale: of the prior: standard deviation of a gaussian, of the wide one of
+            a scale-mixture.
+        narrow_scale: standard deviation of the narrow one of a scale-mixture.
+        mixture: the wide one's share of a scale-mixture.
+        init_scale: standard deviations of the weights at first.
+        weight_noise: one draw for a batch (plain), noise on each layer's outputs
+            (local), or a draw's signs flipped by row (flipout).
+        dropout: fraction of its inputs that each layer but the first loses.
+        input_dropout: fraction of the inputs that the first layer loses.
+        num_members: networks of the ensemble.
+    """
+
+    prior: PriorName = "gaussian"
+    weight_scale: float = 1.0
+    narrow_scale: float = 0.0025
+    mixture: float = 0.5
+    init_scale: float = 0.01
+    weight_noise: WeightNoiseName = "local"
+    dropout: float = 0.1
+    input_dropout: float = 0.0
+    num_members: int = 5
+
+
+@dataclasses.dataclass(frozen=True)
 class LikelihoodOptions:
     """What an output says about a target.
 
@@ -133,7 +166,7 @@ class SolverOptions:
         rtol: relative tolerance: adaptive steps instead of dt.
         atol: absolute tolerance: likewise.
         gradient: how the solve is differentiated.
-        estimator: of the path KL.
+        estimator: of the KL: of the path, or of mean-field weights.
     """
 
     solver: SolverName = "midpoint"
@@ -152,6 +185,8 @@ class TrainingOptions:
         epochs: passes over the training data.
         batch_size: examples in a step.
         learning_rate: of Adam, at its peak.
+        weight_decay: of AdamW, for matrices and kernels: stands in for the prior of
+            models without one.
         schedule: what the learning rate does after its peak.
         kl_weight: 1 is the bound on the evidence.
         kl_warmup: fraction of the steps over which the KL weight rises from 0.
@@ -169,6 +204,7 @@ class TrainingOptions:
     epochs: int = 100
     batch_size: int = 128
     learning_rate: float = 1e-3
+    weight_decay: float = 0.0
     schedule: Literal["cosine", "constant"] = "cosine"
     kl_weight: float = 1.0
     kl_warmup: float = 0.0
@@ -190,6 +226,7 @@ class Recipe:
     Attributes:
         data: what is learned from.
         model: the random function.
+        weights: how a plain network becomes random.
         likelihood: what an output says about a target.
         solver: how the equations are solved.
         training: how it is trained and tested.
@@ -197,6 +234,7 @@ class Recipe:
 
     data: DataOptions = dataclasses.field(default_factory=DataOptions)
     model: ModelOptions = dataclasses.field(default_factory=ModelOptions)
+    weights: WeightOptions = dataclasses.field(default_factory=WeightOptions)
     likelihood: LikelihoodOptions = dataclasses.field(default_factory=LikelihoodOptions)
     solver: SolverOptions = dataclasses.field(default_factory=SolverOptions)
     training: TrainingOptions = dataclasses.field(default_factory=TrainingOptions)
@@ -226,20 +264,20 @@ class Recipe:
 
     @classmethod
     def from_json(cls, saved: Any) -> "Recipe":
-        """What `to_json` wrote.
+        """What `to_json` wrote; parts that it does not have keep their defaults.
 
         Raises:
             ValueError: for something else.
         """
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        if not isinstance(saved, Mapping) or set(saved) != set(fields):
+        if not isinstance(saved, Mapping) or not {"data"} <= set(saved) <= set(fields):
             raise ValueError(
                 f"A recipe has the parts {', '.join(fields)}, not "
                 f"{', '.join(saved) if isinstance(saved, Mapping) else saved!r}: give "
                 "the folder that this version of `ornstein train` wrote."
             )
         types = typing.get_type_hints(cls)
-        return cls(**{name: _read(types[name], saved[name]) for name in fields})
+        return cls(**{name: _read(types[name], saved[name]) for name in saved})
 
 
 def _read(part: type, saved: Mapping[str, Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 
 from .._types import PRNGKeyArray
 from ..data import Data, default_augmentation, load
@@ -24,7 +25,9 @@ from ..train import (
     fit,
     tune,
 )
-from ._build import build_likelihood, build_model
+from ..train._optimiser import Rule
+from ._build import build_likelihood
+from ._families import build_model, check_options
 from ._recipe import Recipe
 
 TUNABLE = {"lr": "learning_rate", "sigma": "sigma"}
@@ -100,6 +103,7 @@ def prepare(recipe: Recipe, data: Data | None = None) -> Prepared:
     data = load_data(recipe) if data is None else data
     likelihood = build_likelihood(recipe.likelihood, data)
     model = build_model(recipe, data, key=Keys.of(recipe).model)
+    _check_draws(recipe, model)
     row = jnp.asarray(data.train.x[:1])
     # Traced, never run: a solver refuses steps and gradients that it cannot have.
     eqx.filter_eval_shape(lambda x, key: model(x, key=key), row, jax.random.key(0))
@@ -172,6 +176,8 @@ def tune_recipe(
         TUNABLE[name]: [factor * options[TUNABLE[name]] for factor in _FACTORS]
         for name in names
     }
+    for name, values in space.items():
+        check_options(recipe.changed(**{name: values[-1]}))
     epochs = trial_epochs or max(1, recipe.training.epochs // 4)
     keys = Keys.of(recipe)
 
@@ -197,6 +203,7 @@ def _fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         "num_epochs": options.epochs,
         "batch_size": options.batch_size,
         "learning_rate": options.learning_rate,
+        "optimiser": _optimiser(options.weight_decay),
         "schedule": Cosine() if options.schedule == "cosine" else Constant(),
         "kl_weight": options.kl_weight,
         "kl_warmup": options.kl_warmup,
@@ -211,6 +218,14 @@ def _fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
     }
 
 
+def _optimiser(weight_decay: float) -> Rule:
+    if weight_decay == 0:
+        return optax.adam
+    # Biases stay free, and so do the scales of likelihoods.
+    is_matrix = lambda params: jax.tree.map(lambda p: p.ndim > 1, params)
+    return lambda rate: optax.adamw(rate, weight_decay=weight_decay, mask=is_matrix)
+
+
 def _augmentation(recipe: Recipe, data: Data) -> Callable | None:
     if not recipe.data.image_augmentation or len(data.example_shape) != 3:
         return None
@@ -218,7 +233,8 @@ def _augmentation(recipe: Recipe, data: Data) -> Callable | None:
 
 
 def _check(recipe: Recipe) -> None:
-    """What `fit` would refuse too, but only once there is a run folder."""
+    """What would be passed over, or refused by `fit` once there is a run folder."""
+    check_options(recipe)
     options = recipe.training
     counts = ("epochs", "batch_size", "num_draws", "accumulate", "test_draws")
     for name in (*counts, "learning_rate", "clip"):
@@ -227,7 +243,20 @@ def _check(recipe: Recipe) -> None:
             raise ValueError(
                 f"--{name.replace('_', '-')} must be positive, got {value}."
             )
+    if not options.weight_decay >= 0:
+        raise ValueError(
+            f"--weight-decay must not be negative, got {options.weight_decay}."
+        )
     if options.patience is not None and recipe.data.validation_fraction == 0:
         raise ValueError(
             "--patience needs rows to judge epochs by: add --validation-fraction 0.1."
+        )
+
+
+def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:
+    num_draws, num_strata = recipe.training.test_draws, model.num_strata
+    if num_draws % num_strata:
+        raise ValueError(
+            f"--test-draws {num_draws} would count some of the {num_strata} members "
+            f"more often than others: give a multiple of {num_strata}."
         )

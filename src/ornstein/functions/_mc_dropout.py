@@ -132,5 +132,5 @@ def _drop_inputs(
         return layer
     rows = () if num_rows is None else (num_rows,)
     keep = jax.random.bernoulli(key, 1 - rate, (*rows, num_inputs(layer)))
-    mask = keep / (1 - rate)
+    mask = jnp.where(keep, 1 / (1 - rate), 0.0)
     return _DropInputs(layer, mask if num_rows is None else dealt(mask, layer))

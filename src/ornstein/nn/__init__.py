@@ -9,6 +9,7 @@ from ._activations import (
 )
 from ._adapters import (
     ChannelsFirst as ChannelsFirst,
+    Flattened as Flattened,
     PerExample as PerExample,
     PerRow as PerRow,
 )

@@ -72,6 +72,26 @@ class PerExample(eqx.Module):
         return _over_lead(lambda m, x: m(*times, x), self.module, x, self.num_axes)
 
 
+class Flattened(eqx.Module):
+    """Gives a network of vectors whole images, or other arrays.
+
+    Args:
+        network: a map of the last axis, such as `MLP`.
+        num_axes: how many axes an example has; they are joined into one.
+    """
+
+    network: Callable[[Array], Array]
+    num_axes: int = eqx.field(static=True, default=3)
+
+    def __check_init__(self):
+        if self.num_axes < 1:
+            raise ValueError(f"`num_axes` must be at least 1, got {self.num_axes}.")
+
+    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Apply to examples of any leading axes."""
+        return self.network(x.reshape(*x.shape[: x.ndim - self.num_axes], -1))
+
+
 def _over_lead(
     fn: Callable[[Callable[..., Array], Array], Array],
     module: Callable[..., Array],
