@@ -13,6 +13,11 @@ from ._errors import (
     NonFiniteError as NonFiniteError,
 )
 from ._fit import Fit as Fit, fit as fit
+from ._kl_split import (
+    AbstractKLSplit as AbstractKLSplit,
+    GeometricSplit as GeometricSplit,
+    UniformSplit as UniformSplit,
+)
 from ._log import Callback as Callback, Plan as Plan
 from ._model_file import (
     load_hyperparameters as load_hyperparameters,

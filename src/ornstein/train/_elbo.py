@@ -131,6 +131,7 @@ def elbo_loss(
     num_data: int,
     key: PRNGKeyArray,
     kl_weight: RealScalar = 1.0,
+    kl_factor: RealScalar = 1.0,
     num_draws: int = 1,
     objective: AbstractObjective | None = None,
     state: eqx.nn.State | None = None,
@@ -150,6 +151,8 @@ def elbo_loss(
         num_data: $N$, examples in the whole data set; never guessed.
         key: randomness of the draws.
         kl_weight: $\beta$; 1 is the bound on the evidence.
+        kl_factor: how often this batch counts KL, the part that all examples share: 1
+            on average over an epoch (see `AbstractKLSplit`).
         num_draws: draws of the function for each training index.
         objective: `ELBO()` (the default) or `ImportanceWeighted()`.
         state: batch statistics. Every draw starts from the same; the draws' new
@@ -177,7 +180,7 @@ def elbo_loss(
         keys = jax.random.split(key, num_draws)
         parts, output, states = _map_draws(lambda k: one_draw(k, index, state), keys)
         log_likelihood, kl, local_kl, terms = parts
-        divergence = kl_weight * (kl / num_data + local_kl)
+        divergence = kl_weight * (kl_factor * kl / num_data + local_kl)
         loss = objective(log_likelihood, divergence, num_data)
         if terms:
             kl = sum(terms.values())

@@ -16,6 +16,7 @@ from ..likelihood import AbstractLikelihood
 from ._check import check_clip_norm, check_data, check_decay, check_positive
 from ._early_stopping import EarlyStopping
 from ._elbo import ELBO, AbstractObjective
+from ._kl_split import AbstractKLSplit, UniformSplit
 from ._log import Callback
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
@@ -26,6 +27,7 @@ from ._step import Trainer
 
 _ELBO = ELBO()
 _COSINE = Cosine()
+_UNIFORM = UniformSplit()
 _IN_MEMORY_BYTES = 4 * 2**30
 
 
@@ -79,6 +81,7 @@ def fit(
     schedule: AbstractSchedule | Mapping[str, AbstractSchedule] = _COSINE,
     kl_weight: float = 1.0,
     kl_warmup: float = 0.0,
+    kl_split: AbstractKLSplit = _UNIFORM,
     num_draws: int = 1,
     objective: AbstractObjective = _ELBO,
     accumulate: int = 1,
@@ -121,6 +124,9 @@ def fit(
         schedule: what a peak rate follows over the run, or one for each label.
         kl_weight: $\beta$. The loss is the bound on the evidence at 1 only.
         kl_warmup: fraction of the steps over which $\beta$ rises from 0.
+        kl_split: how an epoch's batches share the KL of the weights: `UniformSplit()`,
+            or `GeometricSplit()`, with which the recorded `loss` differs from batch to
+            batch and only its mean over an epoch compares.
         num_draws: draws of the function in each step.
         objective: `ELBO()` or `ImportanceWeighted()`.
         accumulate: cut each batch into this many equal parts and add up their
@@ -216,6 +222,7 @@ def fit(
         ),
         objective=objective,
         kl_weight=KLWarmup(kl_weight, kl_warmup),
+        kl_split=kl_split,
         num_data=num_data,
         num_steps=num_steps,
         steps_per_epoch=steps_per_epoch,

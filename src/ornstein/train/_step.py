@@ -11,6 +11,7 @@ from .._types import Array, Float, Int, PRNGKeyArray, PyTree
 from ..likelihood import AbstractClassLikelihood
 from ._calibration import NUM_BINS, calibration_sums
 from ._elbo import AbstractObjective, elbo_loss
+from ._kl_split import AbstractKLSplit
 from ._optimiser import Optimisation
 from ._schedule import KLWarmup
 
@@ -44,6 +45,7 @@ class Trainer(eqx.Module):
         optimisation: what moves them.
         objective: of the draws.
         kl_weight: over the run.
+        kl_split: over an epoch's batches.
         num_data: examples in the data set.
         num_steps: in the run.
         steps_per_epoch: whole batches in the data set.
@@ -62,6 +64,7 @@ class Trainer(eqx.Module):
     optimisation: Optimisation
     objective: AbstractObjective
     kl_weight: KLWarmup
+    kl_split: AbstractKLSplit
     num_data: int
     num_steps: int
     steps_per_epoch: int
@@ -127,8 +130,11 @@ class Trainer(eqx.Module):
         if self.augmentation is not None:
             batch = (self.augmentation(batch[0], key=augment_key), batch[1])
         kl_weight = self.kl_weight.at(state.step, self.num_steps)
+        kl_factor = self.kl_split.factor(
+            state.step % self.steps_per_epoch, self.steps_per_epoch
+        )
         grads, records, sums, model_state = self._gradient(
-            state, batch, kl_weight, draw_key
+            state, batch, kl_weight, kl_factor, draw_key
         )
         grad_norm = optax.tree.norm(grads)
         records |= {"grad_norm": grad_norm, "kl_weight": kl_weight}
@@ -161,7 +167,7 @@ class Trainer(eqx.Module):
     def _rates(self):
         return self.optimisation.rates
 
-    def _gradient(self, state, batch, kl_weight, key):
+    def _gradient(self, state, batch, kl_weight, kl_factor, key):
         """Gradient, records, calibration sums and new batch statistics of a batch."""
 
         def loss_fn(params, batch, model_state):
@@ -172,6 +178,7 @@ class Trainer(eqx.Module):
                 batch,
                 num_data=self.num_data,
                 kl_weight=kl_weight,
+                kl_factor=kl_factor,
                 key=key,
                 num_draws=self.num_draws,
                 objective=self.objective,
