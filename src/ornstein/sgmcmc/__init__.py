@@ -5,6 +5,21 @@ from ._base import (
     SGInfo as SGInfo,
     SGState as SGState,
 )
+from ._constant_sgd import ConstantSGD as ConstantSGD
+from ._control_variate import WithControlVariate as WithControlVariate
+from ._naive import NaiveSGHMC as NaiveSGHMC
+from ._noise import (
+    gradient_noise_covariance as gradient_noise_covariance,
+    gradient_noise_variance as gradient_noise_variance,
+    noise_ratio as noise_ratio,
+)
+from ._preconditioned import PreconditionedSGLD as PreconditionedSGLD
+from ._preconditioner import (
+    AbstractPreconditioner as AbstractPreconditioner,
+    Diagonal as Diagonal,
+    Full as Full,
+    Scalar as Scalar,
+)
 from ._schedule import (
     Cyclical as Cyclical,
     Polynomial as Polynomial,
@@ -13,3 +28,4 @@ from ._schedule import (
 )
 from ._sghmc import SGHMC as SGHMC
 from ._sgld import SGLD as SGLD
+from ._sgnht import SGNHT as SGNHT

@@ -38,9 +38,13 @@ class SGState(AbstractState):
     num_steps: Int[Array, ""]
     adapted: PyTree[Array]
 
-    def move(self, position: Params, momentum: Params) -> "SGState":
-        """The state one step on."""
-        return SGState(position, momentum, self.num_steps + 1, self.adapted)
+    def move(
+        self, position: Params, momentum: Params, adapted: PyTree[Array] = None
+    ) -> "SGState":
+        """The state one step on; without an `adapted` it keeps its own."""
+        if adapted is None:
+            adapted = self.adapted
+        return SGState(position, momentum, self.num_steps + 1, adapted)
 
 
 class SGInfo(eqx.Module):
@@ -83,6 +87,17 @@ def init_state(position: Params, adapted: PyTree[Array] = None) -> SGState:
     """A chain that has done no step and is at rest."""
     zeros = jax.tree.map(jnp.zeros_like, position)
     return SGState(position, zeros, jnp.zeros((), jnp.int32), adapted)
+
+
+def adapted_of(state: SGState, kernel: AbstractMinibatchKernel) -> PyTree[Array]:
+    """What a kernel adapted, refusing the state of one that adapts nothing."""
+    if state.adapted is None:
+        raise ValueError(
+            f"`{type(kernel).__name__}` adapts something, and this state comes from a "
+            "kernel that adapts nothing: start from its own `init(potential, "
+            "state.position, key=...)`."
+        )
+    return state.adapted
 
 
 def estimate_gradient(
@@ -142,6 +157,7 @@ def step_info(
     energy: Float[Array, ""],
     gradient_square_norm: Float[Array, ""],
     kinetic_temperature: Float[Array, ""] | None = None,
+    acceptance_rate: Float[Array, ""] | None = None,
 ) -> SGInfo:
     """The info of a step from `state`."""
     norm = jnp.sqrt(gradient_square_norm)
@@ -155,6 +171,7 @@ def step_info(
         is_divergent=~is_finite,
         is_sampling=is_sampling(schedule, state.num_steps),
         kinetic_temperature=kinetic_temperature,
+        acceptance_rate=acceptance_rate,
     )
 
 

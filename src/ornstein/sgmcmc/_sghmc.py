@@ -35,9 +35,9 @@ class SGHMC(AbstractMinibatchKernel):
     with $\eta = \varepsilon^2 / M$, $a = \varepsilon C / M$ and $b = \eta V / 2$: a
     symplectic Euler–Maruyama step of underdamped Langevin dynamics
     $dp = -\nabla U dt - \frac{C}{M} p dt + N(0, 2 C T dt)$, $d\theta = p / M dt$, whose
-    law at rest is $e^{-U / T}$, with $v = \varepsilon p / M$. Gradient noise of variance
-    $V$ is part of the noise that friction asks; $b$ is that part. Eq. (46) of Jospin et
-    al. (whose $\tilde U$ should read $U$) is a = b: nothing is injected.
+    law at rest is $e^{-U / T}$, with $v = \varepsilon p / M$. Gradient noise of
+    variance $V$ is part of the noise that friction asks; $b$ is that part. Eq. (46) of
+    Jospin et al. (whose $\tilde U$ should read $U$) is a = b: nothing is injected.
 
     Without noise (T = 0), from rest, with a constant step and no refreshment, it is SGD
     of learning rate $\eta$ with momentum 1 - a.

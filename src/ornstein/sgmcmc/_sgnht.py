@@ -1,0 +1,107 @@
+"""The stochastic gradient Nosé–Hoover thermostat."""
+
+import jax.numpy as jnp
+import jax.random as jr
+
+from .._types import Params, PRNGKeyArray, RealScalar
+from ..mcmc import Stage
+from ..potential import AbstractPotential
+from ._base import (
+    AbstractMinibatchKernel,
+    SGInfo,
+    SGState,
+    adapted_of,
+    combine_trees,
+    estimate_gradient,
+    init_state,
+    is_cold,
+    normal_like,
+    num_entries,
+    ratio,
+    root,
+    square_norm,
+    step_info,
+)
+from ._schedule import Schedule, at, check_not_negative, check_positive
+
+
+class SGNHT(AbstractMinibatchKernel):
+    r"""`SGHMC` whose friction finds itself, so that the noise need not be known.
+
+    $$v' = (1 - \varepsilon \zeta) v - \varepsilon^2 \nabla \tilde U(\theta) +
+    N(0, 2 A T \varepsilon^3), \quad \theta' = \theta + v', \quad
+    \zeta' = \zeta + \varepsilon \left(\frac{|v'|^2}{\varepsilon^2 D} - T\right)$$
+
+    The thermostat $\zeta$ rises while the momentum is hotter than T. Its law at rest is
+    $e^{-U / T}$ as $\varepsilon$ goes to 0, with gradient noise of any variance that is
+    the same everywhere: $\zeta$ comes to $A$ plus what that noise asks for. The mass is
+    1.
+
+    Args:
+        step_size: $\varepsilon$, or a schedule of it.
+        friction: $A$, also where $\zeta$ starts.
+        temperature: $T$; at 0 this is momentum SGD whose friction rises.
+
+    Raises:
+        ValueError: for numbers out of range.
+
+    References:
+        Ding, Fang, Babbush, Chen, Skeel & Neven (2014), Bayesian sampling using
+        stochastic gradient thermostats, algorithm 2 (there $\xi$, and T = 1).
+    """
+
+    step_size: Schedule
+    friction: RealScalar
+    temperature: Schedule = 1.0
+
+    def __check_init__(self) -> None:
+        check_positive("step_size", self.step_size)
+        check_not_negative("friction", self.friction)
+        check_not_negative("temperature", self.temperature)
+
+    def init(
+        self, potential: AbstractPotential, position: Params, *, key: PRNGKeyArray
+    ) -> SGState:
+        """See `AbstractKernel`: at rest."""
+        del potential, key
+        return init_state(position, jnp.asarray(self.friction, float))
+
+    def step(
+        self, potential: AbstractPotential, state: SGState, *, key: PRNGKeyArray
+    ) -> tuple[SGState, SGInfo]:
+        """See `AbstractKernel`."""
+        batch_key, noise_key = jr.split(key)
+        energy, gradient = estimate_gradient(potential, state.position, key=batch_key)
+        step_size = at(self.step_size, state.num_steps)
+        temperature = at(self.temperature, state.num_steps)
+        zeta, eta = adapted_of(state, self), step_size**2
+        coefficients, trees = (1 - step_size * zeta, -eta), (state.momentum, gradient)
+        if not is_cold(self.temperature):
+            noise = normal_like(state.position, key=noise_key)
+            variance = 2 * self.friction * temperature * step_size * eta
+            coefficients, trees = (*coefficients, root(variance)), (*trees, noise)
+        momentum = combine_trees(coefficients, *trees)
+        position = combine_trees((1, 1), state.position, momentum)
+        kinetic = square_norm(momentum) / (num_entries(momentum) * eta)
+        zeta += step_size * (kinetic - temperature)
+        norm = square_norm(gradient)
+        info = step_info(self.step_size, state, energy, norm, kinetic)
+        return state.move(position, momentum, zeta), info
+
+    def warm_up(
+        self,
+        potential: AbstractPotential,
+        state: SGState,
+        stage: Stage,
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[SGState, SGInfo]:
+        """A step: the thermostat is part of the chain and adapts throughout."""
+        del stage
+        return self.step(potential, state, key=key)
+
+    def noise_weight(self, state: SGState) -> RealScalar | Params:
+        """See `AbstractMinibatchKernel`."""
+        step_size = at(self.step_size, state.num_steps)
+        temperature = at(self.temperature, state.num_steps)
+        return ratio(step_size, 2 * self.friction * temperature)
