@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from .._types import Array, Float, Params, PRNGKeyArray
 from ..prior import AbstractPrior
-from ._softplus import softplus_inverse
+from ._softplus import softplus, softplus_inverse
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -62,14 +62,14 @@ class NormalFamily(AbstractFamily):
     @property
     def scale(self) -> Params:
         """Standard deviations."""
-        return jax.tree.map(jax.nn.softplus, self.rho)
+        return jax.tree.map(softplus, self.rho)
 
     def perturbation(self, *, key: PRNGKeyArray) -> Params:
         r"""$w - \mu$ of a draw."""
         leaves, treedef = jax.tree.flatten(self.rho)
         keys = jax.random.split(key, len(leaves))
         drawn = [
-            jax.nn.softplus(rho) * jax.random.normal(k, rho.shape, rho.dtype)
+            softplus(rho) * jax.random.normal(k, rho.shape, rho.dtype)
             for rho, k in zip(leaves, keys, strict=True)
         ]
         return jax.tree.unflatten(treedef, drawn)
