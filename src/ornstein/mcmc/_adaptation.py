@@ -26,12 +26,9 @@ _PRIOR_VARIANCE = 1e-3
 def start_adaptation(step_size: Float[Array, ""], position: Params) -> Adaptation:
     """Nothing seen yet."""
     start, _, _ = dual_averaging_adaptation(0.5)  # no target needed yet
-    averaging = jax.tree.map(
-        lambda a: a if isinstance(a, int) else jnp.asarray(a, step_size.dtype),
-        start(step_size),
-    )
+    typed = lambda a: jnp.asarray(a, int if isinstance(a, int) else step_size.dtype)
     return Adaptation(
-        averaging=jax.tree.map(jnp.asarray, averaging),
+        averaging=jax.tree.map(typed, start(step_size)),
         moments=jax.tree.map(_no_moments, position),
     )
 
@@ -64,11 +61,11 @@ def adapt_step_size(
 
 
 def adapt_mass(
-    moments: PyTree[WelfordAlgorithmState],
+    moments: PyTree[Array],
     inverse_mass: Params,
     position: Params,
     stage: Stage,
-) -> tuple[PyTree[WelfordAlgorithmState], Params]:
+) -> tuple[PyTree[Array], Params]:
     """Count a position in a slow window; at its end the variances are the mass's."""
 
     def count():

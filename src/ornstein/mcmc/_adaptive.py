@@ -62,6 +62,8 @@ class AbstractAdaptiveKernel(AbstractKernel):
         self, potential: AbstractPotential, position: Params, *, key: PRNGKeyArray
     ) -> MCMCState:
         """See `AbstractKernel`. The key draws a momentum where one is kept."""
+        # Not weakly typed: the steps to come return an array of one type.
+        position = jax.tree.map(lambda a: jnp.asarray(a, a.dtype), position)
         log_density_fn = self.log_density_fn(potential)
         gradient = momentum = adaptation = None
         if self.uses_gradient:

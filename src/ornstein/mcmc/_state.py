@@ -3,7 +3,6 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from blackjax.adaptation.mass_matrix import WelfordAlgorithmState
 from blackjax.adaptation.step_size import DualAveragingAdaptationState
 
 from .._types import Array, Float, Params, PyTree
@@ -20,7 +19,7 @@ class Adaptation(eqx.Module):
     """
 
     averaging: DualAveragingAdaptationState
-    moments: PyTree[WelfordAlgorithmState]
+    moments: PyTree[Array]
 
 
 class MCMCState(AbstractState):
