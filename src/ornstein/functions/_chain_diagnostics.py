@@ -90,7 +90,7 @@ def split_r_hat(
     within = np.mean(np.var(halves, axis=1, ddof=1), axis=0)
     between = np.var(np.mean(halves, axis=1), axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):  # numbers that never moved
-        return np.sqrt((half - 1) / half + between / within)
+        return np.asarray(np.sqrt((half - 1) / half + between / within))
 
 
 def _each(diagnostic: Callable[[Array], Array], draws: Draws) -> Float[Array, "..."]:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Array, Float, Params, PRNGKeyArray, PyTree
+from .._types import Array, Float, PRNGKeyArray, PyTree
 from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ._base import FROZEN, AbstractRandomFunction, Draw, no_local_kl
 from ._chain_diagnostics import (
@@ -174,7 +174,7 @@ class PosteriorSamples(AbstractRandomFunction):
             chain_info=self.chain_info,
         )
 
-    def r_hat(self) -> Params:
+    def r_hat(self) -> PyTree[Float[Array, "..."]]:
         """R-hat of each entry of a position.
 
         Hidden units can be permuted and their signs flipped, so that chains that agree
@@ -185,11 +185,11 @@ class PosteriorSamples(AbstractRandomFunction):
         """
         return _each_entry(r_hat, self.positions)
 
-    def ess_bulk(self) -> Params:
+    def ess_bulk(self) -> PyTree[Float[Array, "..."]]:
         """Effective sample size of the mean of each entry of a position."""
         return _each_entry(ess_bulk, self.positions)
 
-    def ess_tail(self) -> Params:
+    def ess_tail(self) -> PyTree[Float[Array, "..."]]:
         """Effective sample size of the outer quantiles of each entry of a position."""
         return _each_entry(ess_tail, self.positions)
 
@@ -207,7 +207,7 @@ class PosteriorSamples(AbstractRandomFunction):
         return e_bfmi(np.asarray(self.info["energy"]))
 
     def function_values(
-        self, x: PyTree[Array], *, every: int = 1
+        self, x: PyTree, *, every: int = 1
     ) -> PyTree[Float[Array, "chains samples rows ..."]]:
         """What each network says at some inputs: class probabilities, or its output.
 
@@ -225,7 +225,7 @@ class PosteriorSamples(AbstractRandomFunction):
         return outputs
 
     def function_diagnostics(
-        self, x: PyTree[Array], *, every: int = 1
+        self, x: PyTree, *, every: int = 1
     ) -> PyTree[ChainDiagnostics]:
         """Diagnostics of `function_values`, which no permutation of units changes.
 
@@ -238,7 +238,7 @@ class PosteriorSamples(AbstractRandomFunction):
         """
         return jax.tree.map(diagnose, self.function_values(x, every=every))
 
-    def _network_of(self, params: Params, index: int | Array) -> Callable:
+    def _network_of(self, params: PyTree, index: int | Array) -> Callable:
         chain, sample = self._order()
         number = index % self.num_strata
         if not isinstance(index, int):
@@ -254,7 +254,7 @@ class PosteriorSamples(AbstractRandomFunction):
         return number % self.num_chains, spread[number // self.num_chains]
 
 
-def _each_entry(diagnostic: Callable[[Array], Array], positions: Params) -> Params:
+def _each_entry(diagnostic: Callable[[Array], Array], positions: PyTree) -> PyTree:
     """A diagnostic of every number of a position, in one compilation."""
     leaves, treedef = jax.tree.flatten(positions)
     flat = [np.asarray(a).reshape(*a.shape[:2], -1) for a in leaves]
@@ -275,7 +275,7 @@ def _spread(num: int) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _outputs_of(network: PyTree, params: Params, x: PyTree[Array]) -> PyTree[Array]:
+def _outputs_of(network: PyTree, params: PyTree, x: PyTree[Array]) -> PyTree[Array]:
     """The outputs, as (chains, samples, rows, ...)."""
     call = lambda one: call_network(eqx.combine(one, network), x)
     return jax.lax.map(lambda chain: jax.lax.map(call, chain), params)

@@ -6,8 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jaxtyping import Key
 
-from .._types import Array, Int, Params, PRNGKeyArray, PyTree
+from .._types import Array, Int, Params, PyTree
 from ..mcmc import AbstractKernel, AbstractState, Stage
 from ..potential import AbstractPotential
 
@@ -26,10 +27,10 @@ class Sampler(eqx.Module):
 
     kernel: AbstractKernel
     potential: AbstractPotential
-    keys: PRNGKeyArray
+    keys: Key[Array, " chains"]
 
     @eqx.filter_jit
-    def init(self, starts: Params, keys: PRNGKeyArray) -> AbstractState:
+    def init(self, starts: Params, keys: Key[Array, " chains"]) -> AbstractState:
         """The states of chains that start at these positions, chains first."""
         init = lambda start, key: self.kernel.init(self.potential, start, key=key)
         return jax.vmap(init)(starts, keys)
@@ -116,7 +117,7 @@ class Sampler(eqx.Module):
         room = jax.tree.map(lambda a: jnp.zeros((capacity, *a.shape), a.dtype), like)
         return lax.fori_loop(0, num, keep, (states, first, room))
 
-    def _keys_at(self, time: Int[Array, ""]) -> PRNGKeyArray:
+    def _keys_at(self, time: Int[Array, ""]) -> Key[Array, " chains"]:
         return jax.vmap(jax.random.fold_in, in_axes=(0, None))(self.keys, time)
 
 

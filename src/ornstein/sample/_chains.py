@@ -9,19 +9,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Key
 
-from .._types import Params, PRNGKeyArray, PyTree
+from .._types import Array, Params, PRNGKeyArray, PyTree
 from ..mcmc import AbstractKernel, AbstractState, check_start
 from ..potential import AbstractPotential
 from ..sgmcmc import AbstractMinibatchKernel
 from ..train import CheckpointError
 from ..train._check import check_positive
 from ._advance import Sampler
+from ._burn_in import BurnIn
 from ._callback import SamplingCallback, SamplingPlan
 from ._run import Run, by_name
-from ._store import create_files, in_memory, open_files, read_header
-
-_STATE = "state.npz"
+from ._store import STATE, create_files, in_memory, open_files, read_header
 
 
 class Chains(eqx.Module):
@@ -33,11 +33,14 @@ class Chains(eqx.Module):
         info: what the kernel says of the steps behind each sample, (chains, samples),
             by name: `is_divergent` if any step was, integers as sums, else of the
             last step.
+        chain_info: numbers of each chain, (chains,): `num_warmup`, the steps of its
+            warm-up, and for minibatch kernels `noise_ratio` at its end.
         states: of the chains at the end, from which any steps go on.
     """
 
     positions: PyTree
     info: dict[str, Any]
+    chain_info: dict[str, Any]
     states: AbstractState
 
 
@@ -50,6 +53,7 @@ def run_chains(
     num_samples: int = 1000,
     num_warmup: int = 1000,
     thin: int = 1,
+    burn_in: BurnIn | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     save_every: float = 10.0,
@@ -70,6 +74,7 @@ def run_chains(
         num_samples: kept of each chain.
         num_warmup: steps of the warm-up, which are thrown away.
         thin: steps from one kept sample to the next.
+        burn_in: ends the warm-up of a minibatch kernel before `num_warmup` steps.
         folder: write samples here as the chains run, so that they need fit in memory
             nowhere; in host memory without one.
         resume: go on with the chains of that folder, bit for bit as if they had never
@@ -89,6 +94,11 @@ def run_chains(
         raise ValueError(f"`num_warmup` must not be negative, got {num_warmup}.")
     if resume and folder is None:
         raise ValueError("`resume` needs the `folder` whose chains to go on with.")
+    if burn_in is not None and not isinstance(kernel, AbstractMinibatchKernel):
+        raise ValueError(
+            f"`burn_in` compares gradient noise with injected noise, but "
+            f"`{type(kernel).__name__}` sees all data: give `num_warmup` alone."
+        )
     starts = jax.tree.map(jnp.asarray, starts)
     num_chains = _check_starts(kernel, potential, starts, key=key)
     init_keys, step_keys = _chain_keys(key, num_chains)
@@ -108,6 +118,7 @@ def run_chains(
         "num_warmup": num_warmup,
         "num_chains": num_chains,
         "thin": thin,
+        "burn_in": None if burn_in is None else eqx.tree_pformat(burn_in),
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "kernel": eqx.tree_pformat(kernel, short_arrays=False),
         **(settings or {}),
@@ -131,14 +142,15 @@ def run_chains(
         states=states,
         arrays=arrays,
         plan=plan,
-        state_path=None if path is None else path / _STATE,
+        burn_in=burn_in,
+        state_path=None if path is None else path / STATE,
         save_every=save_every,
         callbacks=callbacks,
     )
     if resume:
         run.resume()
     run.go()
-    return Chains(run.arrays[0], run.arrays[1], run.states)
+    return Chains(run.arrays[0], run.arrays[1], run.chain_info, run.states)
 
 
 def _check_starts(
@@ -174,7 +186,7 @@ def _finite_starts(energy_fn, starts):
 
 def _chain_keys(
     key: PRNGKeyArray, num_chains: int
-) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+) -> tuple[Key[Array, " chains"], Key[Array, " chains"]]:
     """For `kernel.init`, and for the steps of each chain."""
     chain_keys = jax.vmap(lambda c: jax.random.fold_in(key, c))(jnp.arange(num_chains))
     keys = jax.vmap(jax.random.split)(chain_keys)
@@ -194,6 +206,11 @@ def _like(sampler: Sampler, states: AbstractState, num_samples: int) -> PyTree:
 
 def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
     found = read_header(folder)["settings"]
+    if found is None:
+        raise CheckpointError(
+            f"{folder} holds samples but no chains to go on with: choose another "
+            "folder."
+        )
     for name, value in settings.items():
         if found.get(name) != value:
             raise CheckpointError(

@@ -5,6 +5,7 @@ import numpy as np
 
 from .._types import Array, PyTree
 from ..functions import PosteriorSamples, split_r_hat
+from ._burn_in import BurnIn
 
 _FEW_ACCEPTED = 0.01
 _HIGH_R_HAT = 1.05
@@ -14,12 +15,15 @@ _SAMPLES = 100
 """Samples of each chain that are compared there."""
 
 
-def judge_chains(samples: PosteriorSamples, x: PyTree[Array]) -> list[str]:
+def judge_chains(
+    samples: PosteriorSamples, x: PyTree[Array], burn_in: BurnIn | None = None
+) -> list[str]:
     """A sentence for each thing that a user should know.
 
     Args:
         samples: all that was kept.
         x: training inputs, of which a few rows are looked at.
+        burn_in: the rule that the warm-up was to end by.
     """
     notes = []
     info = {name: np.asarray(a) for name, a in samples.info.items()}
@@ -37,6 +41,15 @@ def judge_chains(samples: PosteriorSamples, x: PyTree[Array]) -> list[str]:
             "they may miss the narrow parts of the posterior; lower the step size, or "
             "raise `target_acceptance`."
         )
+    if burn_in is not None:
+        ratio = np.max(samples.chain_info["noise_ratio"])
+        if not ratio < burn_in.threshold:
+            notes.append(
+                f"Gradient noise is {ratio:.3g} times the injected noise after the "
+                f"warm-up, not below {burn_in.threshold}: samples were kept from "
+                "`num_warmup` on, and are too wide; lower the step size, or raise the "
+                "batch size."
+            )
     if samples.num_samples < 4:
         return notes
     rows = jax.tree.map(lambda a: a[:_ROWS], x)

@@ -15,6 +15,7 @@ from ..mcmc import AbstractState, warm_up_stages
 from ..train import CheckpointError, NonFiniteError, load_hyperparameters
 from ..train._model_file import load_model, save_model
 from ._advance import Kept, Sampler
+from ._burn_in import BurnIn, is_minibatch, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
 from ._store import flush
 
@@ -22,6 +23,8 @@ _CALL_SECONDS = 1.0
 """How long a call should take: progress, files and Ctrl-C come between calls."""
 _BUFFER_BYTES = 2**27
 """Room for samples on the device, from one call to the next."""
+_RATIO_STEP = 2**31 - 1
+"""The number of no step: its randomness is that of the rows behind noise ratios."""
 _WATCHED = 32
 """Numbers whose R-hat is shown while chains run."""
 
@@ -34,6 +37,7 @@ class Run:
         states: of the chains.
         arrays: where samples go: (position, info) with chains and samples first.
         plan: what is to be done.
+        burn_in: ends the warm-up early, or `None`.
         state_path: of the file from which the chains can go on, or `None`.
         save_every: seconds from one such file to the next.
         callbacks: hear about it.
@@ -46,17 +50,19 @@ class Run:
         states: AbstractState,
         arrays: tuple[PyTree, dict[str, np.ndarray]],
         plan: SamplingPlan,
+        burn_in: BurnIn | None,
         state_path: Path | None,
         save_every: float,
         callbacks: Sequence[SamplingCallback],
     ):
         self.sampler, self.states, self.arrays = sampler, states, arrays
-        self.plan, self.callbacks = plan, callbacks
+        self.plan, self.burn_in, self.callbacks = plan, burn_in, callbacks
         self.state_path, self.save_every = state_path, save_every
         self.saved = time.monotonic()
         self.step = 0
         self.num_kept = 0
         self.num_divergent = 0
+        self.chain_info: dict[str, np.ndarray] = {}
         self.num_next = 1  # compiles
 
     def resume(self) -> None:
@@ -68,6 +74,8 @@ class Run:
         meta = load_hyperparameters(self.state_path)
         self.step, self.num_kept = meta["step"], meta["num_kept"]
         self.num_divergent = meta["num_divergent"]
+        chain_info = meta["chain_info"]
+        self.chain_info = {name: np.asarray(a) for name, a in chain_info.items()}
         if self.num_kept > self.plan.num_samples:
             raise CheckpointError(
                 f"{self.state_path} is of {self.num_kept} samples, more than the "
@@ -88,12 +96,16 @@ class Run:
                 callback.stop()
 
     def _warm_up(self) -> None:
+        if "num_warmup" in self.chain_info:
+            return  # resumed after it
         num_warmup = self.plan.num_warmup
-        if self.step >= num_warmup:
-            return
-        stages = warm_up_stages(num_warmup)
-        while self.step < num_warmup:
+        stages = warm_up_stages(num_warmup) if num_warmup else None
+        is_over = False
+        while self.step < num_warmup and not is_over:
             num = min(self.num_next, num_warmup - self.step)
+            if self.burn_in is not None:
+                every = self.burn_in.check_every
+                num = min(num, every - self.step % every)
             begin = time.monotonic()
             states, info = self.sampler.warm_up(
                 self.states, stages, _int(self.step), _int(num)
@@ -103,9 +115,24 @@ class Run:
             self.states = states
             self.step += num
             self._grow(num, time.monotonic() - begin)
+            is_over = self._is_burnt_in()
             self._tell("warm-up", info)
             self._save()
+        chains = np.ones(self.plan.num_chains)
+        self.chain_info = {"num_warmup": (self.step * chains).astype(int)}
+        if is_minibatch(self.sampler):
+            self.chain_info["noise_ratio"] = self._noise_ratios()
         self.num_next = 1
+
+    def _is_burnt_in(self) -> bool:
+        rule = self.burn_in
+        if rule is None or self.step % rule.check_every or self.step < rule.min_steps:
+            return False
+        return bool(np.all(self._noise_ratios() < rule.threshold))
+
+    def _noise_ratios(self) -> np.ndarray:
+        key = jax.random.fold_in(self.sampler.keys[0], _RATIO_STEP)
+        return noise_ratios(self.sampler, self.states, key=key)
 
     def _draw(self) -> None:
         plan, (positions, infos) = self.plan, self.arrays
@@ -176,6 +203,7 @@ class Run:
             "step": self.step,
             "num_kept": self.num_kept,
             "num_divergent": self.num_divergent,
+            "chain_info": {name: a.tolist() for name, a in self.chain_info.items()},
         }
         save_model(self.state_path, self.states, hyperparameters=meta)
         self.saved = time.monotonic()

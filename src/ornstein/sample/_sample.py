@@ -17,6 +17,7 @@ from ..mcmc import AbstractKernel
 from ..potential import Potential
 from ..prior import AbstractPrior
 from ..train._check import check_data, check_positive
+from ._burn_in import BurnIn
 from ._callback import SamplingCallback
 from ._chains import run_chains
 from ._judge import judge_chains
@@ -39,6 +40,7 @@ def sample(
     where: Callable[[Any], PyTree] | None = None,
     likelihood_prior: AbstractPrior | None = None,
     batch_size: int = 100,
+    burn_in: BurnIn | None = None,
     jitter: float = 0.01,
     starts: Params = None,
     folder: str | Path | None = None,
@@ -68,6 +70,8 @@ def sample(
             it by default.
         likelihood_prior: of a learned scale: of the likelihood's `log_scale`.
         batch_size: rows behind a minibatch kernel's step; clipped to the data.
+        burn_in: ends a minibatch kernel's warm-up once injected noise dominates, at
+            the latest after `num_warmup` steps: `BurnIn()`.
         jitter: standard deviation of normal noise on the parameters that the network
             came with, from which each chain starts apart.
         starts: positions to start from instead, chains first: (parameters, scale), as
@@ -127,6 +131,7 @@ def sample(
         num_samples=num_samples,
         num_warmup=num_warmup,
         thin=thin,
+        burn_in=burn_in,
         folder=folder,
         resume=resume,
         save_every=save_every,
@@ -139,9 +144,13 @@ def sample(
         callbacks=callbacks,
     )
     samples = PosteriorSamples(
-        potential.network, potential.likelihood, chains.positions, info=chains.info
+        potential.network,
+        potential.likelihood,
+        chains.positions,
+        info=chains.info,
+        chain_info=chains.chain_info,
     )
-    for note in judge_chains(samples, potential.x):
+    for note in judge_chains(samples, potential.x, burn_in):
         logger.warning(note)
     return samples
 

@@ -6,7 +6,6 @@ which the chains go on. Nothing in it is a pickle.
 """
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,16 @@ from .._types import PyTree
 from ..train import CheckpointError
 from ..train._atomic import write_atomically
 
+STATE = "state.npz"
 _HEADER = "samples.json"
+_HEADER_NAMES = (
+    "num_chains",
+    "num_samples",
+    "info",
+    "arrays",
+    "settings",
+    "chain_info",
+)
 
 
 def in_memory(like: PyTree) -> PyTree[np.ndarray]:
@@ -31,17 +39,21 @@ def in_memory(like: PyTree) -> PyTree[np.ndarray]:
 
 
 def create_files(
-    folder: Path, like: PyTree, settings: dict[str, Any]
+    folder: Path,
+    like: tuple[PyTree, dict[str, Any]],
+    settings: dict[str, Any] | None,
+    *,
+    chain_info: dict[str, Any] | None = None,
 ) -> PyTree[np.ndarray]:
     """Empty arrays in files of a new folder.
 
     Args:
-        folder: what is in it is removed.
-        like: a tree with shapes and types.
-        settings: of the run, as JSON.
+        folder: new or empty.
+        like: (position, info) with shapes and types, chains and samples first.
+        settings: of a run whose chains may go on, as JSON.
+        chain_info: of chains that are over, as JSON.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     leaves, treedef = jax.tree.flatten(like)
     arrays = [
         np.lib.format.open_memmap(
@@ -50,7 +62,15 @@ def create_files(
         for i, a in enumerate(leaves)
     ]
     # The header is last: a folder with one is whole.
-    header = {"settings": settings, "arrays": _describe(like)}
+    num_chains, num_samples = leaves[0].shape[:2]
+    header = {
+        "num_chains": num_chains,
+        "num_samples": num_samples,
+        "info": {name: jnp.dtype(a.dtype).name for name, a in like[1].items()},
+        "arrays": _describe(like),
+        "settings": settings,
+        "chain_info": chain_info,
+    }
     write_atomically(folder / _HEADER, json.dumps(header, indent=2).encode())
     return jax.tree.unflatten(treedef, arrays)
 
@@ -97,14 +117,22 @@ def open_files(folder: Path, like: PyTree, *, mode: str = "r") -> PyTree[np.ndar
 
 
 def read_header(folder: Path) -> dict[str, Any]:
-    """`settings` and `arrays` (name to shape and type) of a folder.
+    """What a folder says of its files: see `create_files`.
 
     Raises:
         CheckpointError: if there are no samples.
     """
     try:
         header = json.loads((folder / _HEADER).read_text(encoding="utf-8"))
-        return {"settings": header["settings"], "arrays": header["arrays"]}
+        names = (
+            "num_chains",
+            "num_samples",
+            "info",
+            "arrays",
+            "settings",
+            "chain_info",
+        )
+        return {name: header[name] for name in names}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{folder} holds no samples, or they are damaged: give the folder that "

@@ -1,0 +1,228 @@
+"""Samples as a random function, their predictions and their diagnostics."""
+
+import math
+from types import SimpleNamespace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import ornstein as orn
+from ornstein.functions import (
+    PosteriorSamples,
+    diagnose,
+    e_bfmi,
+    ess_bulk,
+    r_hat,
+    split_r_hat,
+)
+from ornstein.nn import PerExample
+
+NUM_CHAINS, NUM_SAMPLES = 3, 5
+
+
+def linear_samples(*, learn_scale: bool = True, num_outputs: int = 2):
+    """A linear network whose sample (c, s) has its own weights and scales."""
+    linear = PerExample(eqx.nn.Linear(2, num_outputs, key=jr.key(0)))
+    params, network = eqx.partition(linear, eqx.is_inexact_array)
+    leaves, treedef = jax.tree.flatten(params)
+    rng = np.random.default_rng(0)
+    shape = (NUM_CHAINS, NUM_SAMPLES)
+    drawn = [rng.normal(size=(*shape, *a.shape)).astype("float32") for a in leaves]
+    likelihood = orn.Gaussian(np.ones(num_outputs), learn_scale=learn_scale)
+    is_learned = jax.tree.map(lambda name: name != "frozen", likelihood.labels())
+    scale, fixed = eqx.partition(likelihood, is_learned)
+    scale = jax.tree.map(
+        lambda a: rng.normal(-0.5, 0.4, size=(*shape, *a.shape)).astype("float32"),
+        scale,
+    )
+    energy = rng.normal(size=shape).astype("float32")
+    return PosteriorSamples(
+        network,
+        fixed,
+        (jax.tree.unflatten(treedef, drawn), scale),
+        info={"energy": energy},
+    )
+
+
+def test_an_index_is_one_sample_and_all_samples_come_once():
+    """Catches an order that repeats a chain, and an index that picks two samples."""
+    samples = linear_samples()
+    x = jnp.asarray(np.random.default_rng(1).normal(size=(4, 2)), jnp.float32)
+    weight, bias = jax.tree.leaves(samples.positions[0])
+    every = np.einsum("csoi,ri->csro", weight, x) + bias[:, :, None]
+    seen = []
+    for index in range(2 * samples.num_strata):
+        output = samples(x, key=jr.key(0), index=index).output
+        match = np.all(np.abs(every - np.asarray(output)) < 1e-5, axis=(2, 3))
+        assert match.sum() == 1
+        seen.append(tuple(np.argwhere(match)[0]))
+    num = samples.num_strata
+    assert len(set(seen[:num])) == num
+    assert seen[:num] == seen[num:]
+    # The first few take the chains in turn and are spread over the run.
+    assert [chain for chain, _ in seen[:6]] == [0, 1, 2, 0, 1, 2]
+    assert [s for _, s in seen[:num:NUM_CHAINS]] == [0, 4, 2, 1, 3]
+    # `predict` maps over the same draws, whatever the key.
+    fit = linear_samples()
+    prediction = orn.predict(fit, x, key=jr.key(7), num_draws=7)
+    drawn = np.stack([every[index] for index in seen[:7]])
+    np.testing.assert_allclose(prediction.outputs, drawn, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("num_outputs", [1, 2])
+def test_a_sampled_scale_is_each_draws_own(num_outputs):
+    """By hand: a mixture of normals with both location and scale of each sample.
+
+    Catches a scale that is averaged, or paired with another sample's weights.
+    """
+    samples = linear_samples(num_outputs=num_outputs)
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(4, 2)).astype("float32")
+    y = rng.normal(size=(4, num_outputs)).astype("float32")
+    num_draws = samples.num_strata + 4  # the first four count twice
+    prediction = orn.predict(
+        samples, jnp.asarray(x), key=jr.key(0), num_draws=num_draws
+    )
+    chain, sample = samples._order()
+    pick = np.arange(num_draws) % samples.num_strata
+    weight, bias, log_scale = (
+        np.float64(a)[chain[pick], sample[pick]]
+        for a in jax.tree.leaves(samples.positions)
+    )
+    means = np.einsum("doi,ri->dro", weight, x) + bias[:, None]
+    scales = np.broadcast_to(np.exp(log_scale)[:, None], means.shape)
+
+    mixture = stats.norm(means, scales)
+    log_prob = mixture.logpdf(y).sum(-1)
+    expected = np.log(np.mean(np.exp(log_prob), axis=0))
+    np.testing.assert_allclose(prediction.log_prob(jnp.asarray(y)), expected, rtol=1e-4)
+    np.testing.assert_allclose(prediction.mean, means.mean(0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(prediction.aleatoric, (scales**2).mean(0), rtol=1e-4)
+    np.testing.assert_allclose(prediction.epistemic, means.var(0), rtol=1e-4)
+    found = prediction.quantile(0.9)
+    for row, column in np.ndindex(4, num_outputs):
+        at = stats.norm(means[:, row, column], scales[:, row, column])
+        root = optimize.brentq(lambda v, at=at: np.mean(at.cdf(v)) - 0.9, -50, 50)
+        assert found[row, column] == pytest.approx(root, rel=1e-3, abs=1e-4)
+    cut = orn.predict(
+        samples, jnp.asarray(x), key=jr.key(0), num_draws=num_draws, keep_draws=False
+    )
+    np.testing.assert_allclose(cut.variance, prediction.variance, rtol=1e-4)
+
+
+def test_a_fixed_scale_stays_as_it_is():
+    samples = linear_samples(learn_scale=False)
+    stored = samples.for_draws(4)
+    assert stored.likelihood.log_scale.shape == (2,)
+    assert stored.model.num_strata == 4
+    assert float(samples.likelihood.scale[0]) == pytest.approx(1.0)
+
+
+def test_thin_keeps_the_last_of_each_group():
+    samples = linear_samples()
+    thinned = samples.thin(2)
+    assert (thinned.num_chains, thinned.num_samples) == (NUM_CHAINS, 2)
+    np.testing.assert_array_equal(
+        thinned.info["energy"], samples.info["energy"][:, [1, 3]]
+    )
+    with pytest.raises(ValueError, match="from 1 to the 5 samples"):
+        samples.thin(6)
+
+
+def test_samples_are_not_trained():
+    samples = linear_samples()
+    split = SimpleNamespace(
+        x=np.zeros((3, 2), "float32"), y=np.zeros((3, 2), "float32")
+    )
+    assert set(jax.tree.leaves(samples.labels())) == {"frozen"}
+    with pytest.raises(ValueError, match="not trained"):
+        orn.fit(samples, split, orn.Gaussian(1.0), key=jr.key(0), num_epochs=1)
+
+
+def test_unequal_chains_are_refused():
+    samples = linear_samples()
+    with pytest.raises(ValueError, match="cut longer chains to the shortest"):
+        PosteriorSamples(
+            samples.network,
+            samples.fixed_likelihood,
+            samples.positions,
+            info={"energy": np.zeros((NUM_CHAINS, NUM_SAMPLES - 1))},
+        )
+
+
+def autoregression(rho: float, shape: tuple[int, int], seed: int = 0) -> np.ndarray:
+    """Chains x_t = rho x_{t-1} + sqrt(1 - rho^2) e, from their stationary law."""
+    noise = np.random.default_rng(seed).normal(size=shape)
+    chain = [noise[:, 0]]
+    for t in range(1, shape[1]):
+        chain.append(rho * chain[-1] + math.sqrt(1 - rho**2) * noise[:, t])
+    return np.stack(chain, axis=1).astype("float32")
+
+
+def test_diagnostics_of_an_autoregression():
+    """Bulk ESS is N (1 - rho) / (1 + rho); a shifted chain raises R-hat.
+
+    Catches chains and samples that are mixed up.
+    """
+    rho, shape = 0.6, (4, 5000)
+    chain = autoregression(rho, shape)
+    exact = chain.size * (1 - rho) / (1 + rho)
+    assert float(ess_bulk(chain)) == pytest.approx(exact, rel=0.1)
+    assert float(r_hat(chain)) == pytest.approx(1.0, abs=0.01)
+    assert float(split_r_hat(chain)) == pytest.approx(1.0, abs=0.01)
+    chain[0] += 2
+    between = np.var([2, 0, 0, 0], ddof=1) * 6 / 7  # halves: 8 chains instead of 4
+    assert float(split_r_hat(chain)) == pytest.approx(math.sqrt(1 + between), abs=0.03)
+    assert float(r_hat(chain)) > 1.2
+
+
+def test_diagnostics_agree_with_arviz():
+    arviz = pytest.importorskip("arviz", reason="arviz (extra `arviz`)")
+    draws = np.stack(
+        [autoregression(rho, (3, 400), seed) for seed, rho in enumerate((0.2, 0.9))],
+        axis=2,
+    )
+    found = diagnose(draws)
+    data = arviz.convert_to_dataset({"x": draws})
+    for ours, theirs in [
+        (found.r_hat, arviz.rhat(data)),
+        (found.ess_bulk, arviz.ess(data, method="bulk")),
+        (found.ess_tail, arviz.ess(data, method="tail")),
+    ]:
+        np.testing.assert_allclose(ours, theirs["x"].to_numpy(), rtol=0.02)
+    energy = draws[..., 0]
+    np.testing.assert_allclose(e_bfmi(energy), arviz.bfmi(energy), rtol=0.01)
+
+
+def test_diagnostics_of_samples_have_the_shapes_of_what_they_are_of():
+    samples = linear_samples()
+    for tree in (samples.r_hat(), samples.ess_bulk(), samples.ess_tail()):
+        shapes = [a.shape for a in jax.tree.leaves(tree)]
+        assert shapes == [(2, 2), (2,), (2,)]
+    weight = jax.tree.leaves(samples.positions)[0]
+    np.testing.assert_allclose(
+        jax.tree.leaves(samples.r_hat())[0][1, 0], r_hat(weight[:, :, 1, 0]), rtol=1e-5
+    )
+    x = np.random.default_rng(1).normal(size=(4, 2)).astype("float32")
+    values = np.einsum("csoi,ri->csro", weight, x)
+    values = values + jax.tree.leaves(samples.positions)[1][:, :, None]
+    found = samples.function_diagnostics(x)
+    assert found.r_hat.shape == (4, 2)
+    np.testing.assert_allclose(
+        found.ess_bulk[3, 1], ess_bulk(values[:, :, 3, 1]), rtol=1e-3
+    )
+
+
+def test_too_few_samples_for_diagnostics():
+    short = linear_samples().thin(2)
+    for diagnostic in (short.r_hat, short.ess_bulk, short.ess_tail, short.e_bfmi):
+        with pytest.raises(ValueError, match="at least 4 samples of each, got 2"):
+            diagnostic()
+    no_energy = eqx.tree_at(lambda s: s.info, short, {})
+    with pytest.raises(ValueError, match="reports no energy"):
+        no_energy.e_bfmi()
