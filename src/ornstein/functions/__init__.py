@@ -21,6 +21,7 @@ from ._ensemble import Ensemble as Ensemble
 from ._integrator import Integrator as Integrator, with_solver as with_solver
 from ._mc_dropout import MCDropout as MCDropout
 from ._mean_field import MeanField as MeanField
+from ._prune import Pruned as Pruned, prune as prune
 from ._samples import PosteriorSamples as PosteriorSamples
 from ._sde_block import SDEBlock as SDEBlock, WeightPrior as WeightPrior
 from ._sdebnn import SDEBNN as SDEBNN

@@ -36,5 +36,6 @@ from ._schedule import (
     Linear as Linear,
     Step as Step,
 )
+from ._sparse_file import load_sparse as load_sparse, save_sparse as save_sparse
 from ._tune import LogUniform as LogUniform, Tuning as Tuning, tune as tune
 from ._validate import validate as validate

@@ -1,0 +1,106 @@
+"""A pruned network in a file that holds what is left of it, and nothing else."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..functions import MeanField, NormalFamily, Pruned
+from ._atomic import write_atomically
+from ._errors import CheckpointError
+from ._leaves import named_arrays, with_arrays
+
+_HEADER = "ornstein_sparse"
+
+
+def save_sparse(path: str | Path, pruned: Pruned) -> None:
+    """Write a pruned network's surviving weights, whole or not at all.
+
+    Each takes its mean, its rho, and its distance from the survivor before it in the
+    smallest unsigned type that holds the leaf's largest: 1 or 2 bytes as a rule, so 9
+    or 10 bytes a survivor in single precision, and nothing for the others.
+
+    Args:
+        path: of the file, by convention with the suffix `.npz`.
+        pruned: as `prune` returned it.
+    """
+    leaves, content = [], {}
+    means, rhos = (named_arrays(t) for t in (pruned.family.mean, pruned.family.rho))
+    for i, (name, mean) in enumerate(means.items()):
+        rho = rhos[name].ravel()
+        places = np.flatnonzero(rho > -np.inf)
+        gaps = np.diff(places, prepend=-1)
+        largest = int(gaps.max(initial=0))
+        content[f"gaps_{i}"] = gaps.astype(np.min_scalar_type(largest))
+        content[f"mean_{i}"] = _to_bytes(mean.ravel()[places])
+        content[f"rho_{i}"] = _to_bytes(rho[places])
+        leaves.append([name, list(mean.shape), mean.dtype.name])
+    points = named_arrays(pruned.rest)
+    for i, array in enumerate(points.values()):
+        content[f"point_{i}"] = _to_bytes(array)
+    described = [[name, list(a.shape), a.dtype.name] for name, a in points.items()]
+    header = json.dumps({"weights": leaves, "points": described})
+    content[_HEADER] = np.frombuffer(header.encode(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **content)
+    write_atomically(Path(path), buffer.getvalue())
+
+
+def load_sparse(path: str | Path, like: MeanField | Pruned) -> Pruned:
+    """The pruned network of a file.
+
+    Args:
+        path: as `save_sparse` wrote it.
+        like: a mean-field (or pruned) network of the same structure, shapes and types.
+
+    Raises:
+        CheckpointError: if the file cannot be read, or is of another network.
+    """
+    family = like.family
+    if not isinstance(family, NormalFamily):
+        raise TypeError(
+            f"A sparse file holds normal weights, got `{type(family).__name__}`: build "
+            "`like` with `NormalFamily`."
+        )
+    header, content = _read(Path(path))
+    means, rhos, points = {}, {}, {}
+    for i, (name, shape, dtype) in enumerate(header["weights"]):
+        places = np.cumsum(content[f"gaps_{i}"].astype(np.int64)) - 1
+        for arrays, part, removed in ((means, "mean", 0.0), (rhos, "rho", -np.inf)):
+            dense = np.full(int(np.prod(shape)), removed, jnp.dtype(dtype))
+            dense[places] = _from_bytes(content[f"{part}_{i}"], dtype)
+            arrays[name] = dense.reshape(shape)
+    for i, (name, shape, dtype) in enumerate(header["points"]):
+        points[name] = _from_bytes(content[f"point_{i}"], dtype).reshape(shape)
+    try:
+        loaded = NormalFamily(
+            with_arrays(family.mean, means), with_arrays(family.rho, rhos)
+        )
+        return Pruned(loaded, with_arrays(like.rest, points))
+    except ValueError as error:
+        raise CheckpointError(f"{path} holds another network: {error}.") from error
+
+
+def _to_bytes(array: np.ndarray) -> np.ndarray:
+    """Raw: npz has no bfloat16."""
+    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+
+
+def _from_bytes(raw: np.ndarray, dtype: str) -> np.ndarray:
+    return np.frombuffer(raw.tobytes(), jnp.dtype(dtype))
+
+
+def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+    try:
+        # Opened here, because numpy leaves the file open if it is damaged.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            content = {name: arrays[name] for name in arrays.files}
+        return json.loads(content.pop(_HEADER).tobytes()), content
+    except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is no sparse file of ornstein's, or is truncated: write it again "
+            "with `save_sparse`."
+        ) from error
