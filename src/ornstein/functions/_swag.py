@@ -50,7 +50,7 @@ class SWAG(AbstractRandomFunction):
     @staticmethod
     def from_iterates(
         network: Network,
-        iterates: PyTree[Float[Array, "iterates ..."] | None],
+        iterates: Params,
         *,
         rank: int = 20,
     ) -> "SWAG":
