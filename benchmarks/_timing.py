@@ -16,7 +16,18 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-_PACKAGES = ("ornstein", "jax", "jaxlib", "diffrax", "equinox", "torch", "torchsde")
+_PACKAGES = (
+    "ornstein",
+    "jax",
+    "jaxlib",
+    "blackjax",
+    "diffrax",
+    "equinox",
+    "torch",
+    "torchsde",
+    "posteriors",
+    "bayesian-torch",
+)
 
 
 class Compiled(NamedTuple):
