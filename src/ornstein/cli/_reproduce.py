@@ -12,7 +12,17 @@ from ..experiments import EXPERIMENTS, ScaleName, Study, provenance
 from ..train._atomic import write_atomically
 from ._terminal import Terminal, as_json
 
-ExperimentName = Literal["fig1", "fig2", "fig8", "cost", "inducing", "posterior"]
+ExperimentName = Literal[
+    "fig1",
+    "fig2",
+    "fig8",
+    "cost",
+    "inducing",
+    "posterior",
+    "exactness",
+    "sghmc-distributions",
+    "csgd-ellipses",
+]
 
 
 @dataclasses.dataclass(frozen=True)

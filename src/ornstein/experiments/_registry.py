@@ -1,11 +1,14 @@
 """The experiments by name."""
 
 from ._cost import COST
+from ._csgd_ellipses import CSGD_ELLIPSES
+from ._exactness import EXACTNESS
 from ._fig1 import FIG1
 from ._fig2 import FIG2
 from ._fig8 import FIG8
 from ._inducing import INDUCING
 from ._posterior import POSTERIOR
+from ._sghmc_distributions import SGHMC_DISTRIBUTIONS
 from ._study import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -15,5 +18,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "cost": COST,
     "inducing": INDUCING,
     "posterior": POSTERIOR,
+    "exactness": EXACTNESS,
+    "sghmc-distributions": SGHMC_DISTRIBUTIONS,
+    "csgd-ellipses": CSGD_ELLIPSES,
 }
 """What `ornstein reproduce NAME` runs."""
