@@ -16,14 +16,18 @@ from ._evaluate import Evaluate
 from ._info import Info
 from ._parse import parse
 from ._predict import Predict
+from ._prune import Prune
 from ._reproduce import Reproduce
+from ._sample import Sample
 from ._terminal import Terminal
 from ._train import Train
 
 COMMANDS = {
     "train": Train,
+    "sample": Sample,
     "evaluate": Evaluate,
     "predict": Predict,
+    "prune": Prune,
     "reproduce": Reproduce,
     "info": Info,
 }

@@ -7,16 +7,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..experiments import Judged, Prepared, Recipe, prepare
+from ..data import Data
+from ..experiments import (
+    Judged,
+    Prepared,
+    Recipe,
+    SampleRecipe,
+    open_sampling,
+    prepare,
+)
 from ..functions import AbstractRandomFunction
 from ..likelihood import AbstractLikelihood
+from ..predict import Fitted
+from ..sample import SamplingPlan
 from ..train import CheckpointError, Plan, RunFolder, load_model, save_model
+from ._terminal import Terminal
 
+SAMPLES = "samples"
 _MODEL = "final.npz"
 
 
 class Untouched:
-    """Puts an overwritten run back, unless training begins: a callback of `fit`.
+    """Puts an overwritten run back, unless training begins: a callback.
 
     Args:
         path: of the new run.
@@ -27,7 +39,7 @@ class Untouched:
         self.path, self.aside = path, aside
         self.has_begun = False
 
-    def start(self, plan: Plan) -> None:
+    def start(self, plan: Plan | SamplingPlan) -> None:
         """Every check has passed: the old run goes."""
         del plan
         self.has_begun = True
@@ -103,6 +115,31 @@ def read_recipe(run: RunFolder) -> Recipe:
     Raises:
         ValueError: if its config.json is damaged or of another version.
     """
+    config = _read_config(run)
+    if "sampling" in config:
+        raise ValueError(
+            f"{run.path} is a run of `ornstein sample`: go on with "
+            f"`ornstein sample --resume {run.path}`."
+        )
+    return Recipe.from_json(config["recipe"])
+
+
+def read_sample_recipe(run: RunFolder) -> SampleRecipe:
+    """The options of a run of `ornstein sample`.
+
+    Raises:
+        ValueError: if its config.json is damaged, of another version or command.
+    """
+    config = _read_config(run)
+    if "sampling" not in config:
+        raise ValueError(
+            f"{run.path} is a run of `ornstein train`: go on with "
+            f"`ornstein train --resume {run.path}`."
+        )
+    return SampleRecipe.from_json(config["sampling"])
+
+
+def _read_config(run: RunFolder) -> dict[str, Any]:
     try:
         config = run.config
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -114,27 +151,47 @@ def read_recipe(run: RunFolder) -> Recipe:
             f"{run.path / 'config.json'} holds no recipe: give a folder that "
             "`ornstein train` wrote."
         )
-    return Recipe.from_json(config["recipe"])
+    return config
+
+
+def say_data(data: Data, terminal: Terminal) -> None:
+    """What the data are, and what was done to them."""
+    shape = " x ".join(map(str, data.example_shape))
+    held = f", {len(data.validation)} validation" if data.validation else ""
+    terminal.say(
+        f"{data.name}: {len(data.train)} training rows of {shape}{held}, "
+        f"{len(data.test)} test rows, {data.task}"
+    )
+    for note in data.notes:
+        terminal.say(f"Note: {note}")
 
 
 def save_final(
     run: RunFolder, model: AbstractRandomFunction, likelihood: AbstractLikelihood
 ) -> Path:
     """Write the trained model, and say where."""
-    path = run.checkpoints / _MODEL
+    path = final_path(run)
     save_model(path, (model, likelihood))
     return path
 
 
-def load_run(path: Path) -> tuple[RunFolder, Prepared, Judged]:
+def final_path(run: RunFolder) -> Path:
+    """Where a finished run has its trained model."""
+    return run.checkpoints / _MODEL
+
+
+def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
     """A finished run: its folder, data, and trained model.
 
     Raises:
         CheckpointError: if it is not finished, or its model cannot be read.
     """
     run = RunFolder.open(path)
+    if "sampling" in _read_config(run):
+        prepared = prepare(read_sample_recipe(run).recipe)
+        return run, prepared, open_sampling(prepared, run.checkpoints / SAMPLES)
     prepared = prepare(read_recipe(run))
-    final = run.checkpoints / _MODEL
+    final = final_path(run)
     if not final.is_file():
         raise CheckpointError(
             f"{path} is not finished: go on with `ornstein train --resume {path}`."

@@ -1,0 +1,115 @@
+"""`ornstein prune`."""
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ..evaluate import evaluate
+from ..experiments import Judged, Keys, Prepared, provenance
+from ..functions import MeanField, prune
+from ..predict import predict
+from ..train import save_sparse
+from ..train._atomic import write_atomically
+from ._run_folder import final_path, load_run
+from ._terminal import Terminal, as_json
+
+_FRACTIONS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98)
+_SCORES = ("rmse", "nll", "ece", "crps")
+
+
+@dataclasses.dataclass(frozen=True)
+class Prune:
+    """Remove the weights of a mean-field run whose mean is smallest beside their scale.
+
+    Judges what is left on the test rows, at several fractions and at the one asked
+    for. Writes what the latter leaves to a sparse file, which
+    `ornstein.train.load_sparse` reads.
+
+    Attributes:
+        run_folder: what `ornstein train --model mean-field` wrote.
+        fraction: of the weights to remove, at least 0 and below 1.
+        output: the sparse file; sparse.npz in the run folder by default.
+        draws: functions averaged over; the run's number by default.
+        json: print the result as JSON, and nothing else, on standard output.
+    """
+
+    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    fraction: float = 0.75
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    draws: int | None = None
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+
+    def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        """Carry it out; the result."""
+        started = time.monotonic()
+        if not 0 <= self.fraction < 1:
+            raise ValueError(
+                f"--fraction must be at least 0 and below 1, got {self.fraction}: 0.75 "
+                "removes three of four weights."
+            )
+        if self.output is not None and not self.output.parent.is_dir():
+            raise FileNotFoundError(
+                f"There is no folder {self.output.parent} to write to: make it first."
+            )
+        run, prepared, fit = load_run(self.run_folder)
+        if not isinstance(fit.model, MeanField):
+            raise ValueError(
+                f"{run.path} is a run of --model {prepared.recipe.model.model}, whose "
+                "weights have no means and scales to rank: give one of mean-field."
+            )
+        training = prepared.recipe.training
+        draws = training.test_draws if self.draws is None else self.draws
+        fractions = sorted({*_FRACTIONS, self.fraction})
+        curve = [
+            _judge(fit, prepared, fraction, num_draws=draws) for fraction in fractions
+        ]
+        chosen = curve[fractions.index(self.fraction)]
+        sparse = run.path / "sparse.npz" if self.output is None else self.output
+        save_sparse(sparse, prune(fit.model, self.fraction))
+        sizes = {
+            "sparse_bytes": sparse.stat().st_size,
+            "full_bytes": final_path(run).stat().st_size,
+        }
+        result = {
+            "run": str(run.path),
+            "data": prepared.recipe.data.data,
+            "num_draws": draws,
+            **chosen,
+            "output": str(sparse),
+            **sizes,
+            "curve": curve,
+            "notes": list(prepared.data.notes),
+            "provenance": provenance(
+                command, seed=training.seed, seconds=time.monotonic() - started
+            ),
+        }
+        result = as_json(result)
+        for note in prepared.data.notes:
+            terminal.say(f"Note: {note}")
+        title = f"{run.path} on the test rows of {prepared.data.name}"
+        terminal.grid(title, result["curve"])
+        path = run.path / "pruning.json"
+        write_atomically(path, json.dumps(result, indent=2).encode())
+        terminal.say(
+            f"Wrote {sparse}: {sizes['sparse_bytes']:,} bytes, where the full model "
+            f"has {sizes['full_bytes']:,}; and the curve to {path}"
+        )
+        return result
+
+
+def _judge(
+    fit: Judged, prepared: Prepared, fraction: float, *, num_draws: int
+) -> dict[str, Any]:
+    """How well the function predicts without this fraction of its weights."""
+    pruned = prune(fit.model, fraction)
+    test, key = prepared.data.test, Keys.of(prepared.recipe).test
+    left = Judged(pruned, fit.likelihood, fit.state)
+    scores = evaluate(predict(left, test.x, key=key, num_draws=num_draws), test.y)
+    row: dict[str, Any] = {"fraction": fraction, "num_weights": pruned.num_weights}
+    if "accuracy" in scores:
+        row["error"] = 1 - scores["accuracy"]
+    return row | {name: scores[name] for name in _SCORES if name in scores}
