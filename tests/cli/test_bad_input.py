@@ -121,6 +121,44 @@ CASES = {
     "predict output": ("predict run x.csv -o p.txt", "must be a .csv file"),
     "predict folder": ("predict run x.csv -o gone/p.csv", "no folder gone"),
     "predict level": ("predict run x.csv -o p.csv --interval 2", "--interval must lie"),
+    "option of another model": (
+        "train --model mean-field --sigma 0.3 --out new",
+        "--sigma does nothing for --model mean-field",
+    ),
+    "weight option of an SDE-BNN": (
+        f"train {TINY} --dropout 0.3 --out new",
+        "--dropout does nothing for --model sdebnn",
+    ),
+    "unknown model": ("train --model forest --out new", "--model"),
+    "no preset of a model": (
+        "train --model ensemble --preset paper --data mnist --out new",
+        "no preset 'paper' for mnist with --model ensemble",
+    ),
+    "dropout": (
+        "train --model mc-dropout --dropout 1 --out new",
+        "`rate` is the fraction of inputs dropped",
+    ),
+    "members": (
+        "train --model ensemble --num-members 1 --out new",
+        "at least 2 members, got 1",
+    ),
+    "draws and members": (
+        "train --model ensemble --num-members 3 --out new",
+        "--test-draws 5.*multiple of 3",
+    ),
+    "estimator and noise": (
+        "train --model mean-field --estimator stl --out new",
+        "give --weight-noise plain, not local",
+    ),
+    "weight decay": (f"train {TINY} --weight-decay=-1 --out new", "not be negative"),
+    "tune sigma of a network": (
+        "train --model ensemble --tune sigma --validation-fraction 0.2 --out new",
+        "--sigma does nothing for --model ensemble",
+    ),
+    "prune nothing": ("prune nowhere", "nowhere is not a run"),
+    "prune an SDE-BNN": ("prune run", "a run of --model sdebnn.*one of mean-field"),
+    "prune all": ("prune run --fraction 1", "--fraction must be at least 0"),
+    "prune folder": ("prune run -o gone/p.npz", "no folder gone"),
     "unknown experiment": ("reproduce fig99", "'fig1', 'fig2'"),
     "reproduce into a file": ("reproduce fig1 --out x.csv", "x.csv is a file"),
 }

@@ -1,0 +1,109 @@
+"""Runs of the families around a plain network, against the library called by hand."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from ornstein.cli import main
+from ornstein.evaluate import evaluate
+from ornstein.experiments import Keys, Recipe, prepare
+from ornstein.experiments._judge import Judged
+from ornstein.functions import prune
+from ornstein.predict import predict
+from ornstein.train import Fit, load_model, load_sparse
+
+TINY = "--data toy/cos --width 4 --epochs 3 --test-draws 4"
+
+
+def train(path: Path, options: str) -> dict:
+    assert main(["train", *TINY.split(), *options.split(), "--out", str(path)]) == 0
+    return json.loads((path / "result.json").read_text())
+
+
+def by_hand(run: Path):
+    recipe = Recipe.from_json(json.loads((run / "config.json").read_text())["recipe"])
+    prepared = prepare(recipe)
+    like = (prepared.model, prepared.likelihood)
+    model, likelihood = load_model(run / "checkpoints" / "final.npz", like)
+    return prepared, Fit(model, likelihood, None, {})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "mean-field"
+    train(path, "--model mean-field")
+    return path
+
+
+def test_mean_field_result_is_what_the_library_says(run: Path, capsys):
+    """Also of `evaluate`: catches a model that is not the one that was trained."""
+    prepared, fit = by_hand(run)
+    result = json.loads((run / "result.json").read_text())
+    assert result["model"] == "mean-field"
+    assert result["kl"] == pytest.approx(result["kl_weights"])
+    assert result["kl"] == pytest.approx(float(fit.model.family.kl(fit.model.prior)))
+    assert result["elbo"] < -result["kl"] + 1e3
+    key = Keys.of(prepared.recipe).test
+    prediction = predict(fit, prepared.data.test.x, key=key, num_draws=4)
+    scores = evaluate(prediction, prepared.data.test.y)
+    for name, value in scores.items():
+        assert result[name] == pytest.approx(value, rel=1e-4), name
+    assert main(["evaluate", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nll"] == result["nll"]
+
+
+def test_prune_judges_what_it_writes(run: Path, capsys):
+    """Catches a curve of other draws, and a file of another fraction."""
+    assert main(["prune", str(run), "--fraction", "0.6", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    fractions = [row["fraction"] for row in result["curve"]]
+    assert fractions == [0, 0.5, 0.6, 0.75, 0.9, 0.95, 0.98]
+    prepared, fit = by_hand(run)
+    test, key = prepared.data.test, Keys.of(prepared.recipe).test
+    sparse = load_sparse(run / "sparse.npz", fit.model)
+    expected = prune(fit.model, 0.6)
+    pairs = zip(jax.tree.leaves(sparse), jax.tree.leaves(expected), strict=True)
+    for found, leaf in pairs:
+        np.testing.assert_array_equal(found, leaf)
+    assert result["num_weights"] == expected.num_weights
+    left = Judged(sparse, fit.likelihood)
+    scores = evaluate(predict(left, test.x, key=key, num_draws=4), test.y)
+    for name in ("rmse", "nll", "crps"):
+        assert result[name] == pytest.approx(scores[name], rel=1e-4)
+        assert result["curve"][2][name] == result[name]
+    trained = json.loads((run / "result.json").read_text())
+    assert result["curve"][0]["nll"] == pytest.approx(trained["nll"], rel=1e-4)
+    assert result["sparse_bytes"] == (run / "sparse.npz").stat().st_size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["ensemble", "mc-dropout", "deterministic"])
+def test_families_train_resume_and_predict(model: str, tmp_path: Path, capsys):
+    options = f"--model {model}" + " --num-members 2" * (model == "ensemble")
+    path = tmp_path / "run"
+    result = train(path, options)
+    assert result["kl"] == 0
+    assert (result["epistemic_share"] > 0) == (model != "deterministic")
+    (path / "checkpoints" / "final.npz").unlink()
+    assert main(["train", "--resume", str(path)]) == 0
+    again = json.loads((path / "result.json").read_text())
+    assert again["nll"] == result["nll"]
+    inputs, table = tmp_path / "x.npz", tmp_path / "p.csv"
+    np.savez(inputs, x=np.zeros((3, 1), np.float32))
+    assert main(["predict", str(path), str(inputs), "-o", str(table)]) == 0
+    assert len(table.read_text().splitlines()) == 4
+    capsys.readouterr()
+    assert main(["evaluate", str(path), "--ood", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rmse"] == result["rmse"]
+
+
+def test_help_shows_the_defaults_of_the_model(capsys):
+    """Catches a preset of an SDE-BNN behind another model's options."""
+    with pytest.raises(SystemExit):
+        main("train --help --data digits --model mc-dropout".split())
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(default: 200-200)" in text
+    assert "(default: relu)" in text
