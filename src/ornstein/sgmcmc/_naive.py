@@ -21,7 +21,7 @@ from ._base import (
     square_norm,
     step_info,
 )
-from ._schedule import Schedule, at, check_not_negative, check_positive
+from ._schedule import Schedule, at, check_positive
 
 
 class NaiveSGHMC(AbstractMinibatchKernel):
@@ -60,7 +60,7 @@ class NaiveSGHMC(AbstractMinibatchKernel):
 
     def __check_init__(self) -> None:
         check_positive("step_size", self.step_size)
-        check_not_negative("temperature", self.temperature)
+        check_positive("temperature", self.temperature)
         check_positive("mass", self.mass)
         if self.num_integration_steps < 1:
             raise ValueError(

@@ -45,7 +45,7 @@ class Polynomial(eqx.Module):
                 "do the steps sum to infinity and their squares do not."
             )
 
-    def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
+    def __call__(self, step: Int[Array, "*steps"]) -> Float[Array, "*steps"]:
         """The number at a step."""
         return self.a * (self.b + jnp.asarray(step, float)) ** -self.gamma
 
@@ -87,11 +87,11 @@ class Cyclical(eqx.Module):
                 "it is the part of a cycle in which no samples are taken."
             )
 
-    def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
+    def __call__(self, step: Int[Array, "*steps"]) -> Float[Array, "*steps"]:
         """The number at a step."""
         return 0.5 * self.peak * (1.0 + jnp.cos(jnp.pi * self._part(step)))
 
-    def is_sampling(self, step: Int[Array, ""]) -> Bool[Array, ""]:
+    def is_sampling(self, step: Int[Array, "*steps"]) -> Bool[Array, "*steps"]:
         """Whether the cycle is in the phase in which samples are taken."""
         return self._part(step) >= self.exploration
 
@@ -113,7 +113,7 @@ class SamplingOnly(eqx.Module):
     cycle: Cyclical
     value: float = 1.0
 
-    def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
+    def __call__(self, step: Int[Array, "*steps"]) -> Float[Array, "*steps"]:
         """The number at a step."""
         return jnp.where(self.cycle.is_sampling(step), self.value, 0.0)
 

@@ -86,14 +86,16 @@ class SGHMC(AbstractMinibatchKernel):
                 "None for no fresh momenta."
             )
         # Schedules fall from their first step, so it is the one to look at.
-        a, _, injected = self._coefficients(jnp.zeros((), jnp.int32))
+        first = jnp.zeros((), jnp.int32)
+        a, eta, injected = self._coefficients(first)
         if _is_true(a > 1):
             raise ValueError(
                 f"a = step_size · friction / mass must be at most 1, got {a}: a step "
                 "must not turn the momentum round; take a smaller step or friction."
             )
-        temperature = at(self.temperature, jnp.zeros((), jnp.int32))
-        if _is_true(injected < 0) and _is_true(temperature > 0):
+        is_hot = _is_true(at(self.temperature, first) > 0)
+        rounding = 1e-6 * eta**2 * self.noise_estimate
+        if is_hot and _is_true(injected < -rounding):
             raise ValueError(
                 f"`noise_estimate` {self.noise_estimate} is more than friction "
                 f"{self.friction} takes up: it may be 2 · friction · temperature / "

@@ -1,0 +1,91 @@
+"""Schedules against their formulas, and what kernels and schedules refuse."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ornstein.sgmcmc import (
+    SGHMC,
+    SGLD,
+    SGNHT,
+    Cyclical,
+    NaiveSGHMC,
+    Polynomial,
+    PreconditionedSGLD,
+    SamplingOnly,
+)
+
+STEPS = jnp.arange(25)
+
+
+def test_polynomial():
+    found = Polynomial(0.3, 10.0, 0.7)(STEPS)
+    np.testing.assert_allclose(found, 0.3 * (10.0 + np.arange(25)) ** -0.7, rtol=1e-6)
+
+
+def test_cyclical():
+    cycle = Cyclical(0.2, 10, exploration=0.35)
+    part = np.arange(25) % 10 / 10
+    np.testing.assert_allclose(
+        cycle(STEPS), 0.1 * (np.cos(np.pi * part) + 1), rtol=1e-5
+    )
+    np.testing.assert_array_equal(cycle.is_sampling(STEPS), part >= 0.35)
+    only = SamplingOnly(cycle, 1.5)(STEPS)
+    np.testing.assert_array_equal(only, np.where(part >= 0.35, 1.5, 0.0))
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.3, 1.01])
+def test_polynomial_outside_eq_40_is_refused(gamma):
+    with pytest.raises(ValueError, match=r"gamma` must be in \(1/2, 1\], got"):
+        Polynomial(0.1, 1.0, gamma)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Polynomial(0.0), "`Polynomial.a` must be positive, got 0.0"),
+        (lambda: Polynomial(0.1, 0.0), "`Polynomial.b` must be positive, got 0.0"),
+        (lambda: Cyclical(-1.0, 10), "`Cyclical.peak` must be positive"),
+        (lambda: Cyclical(0.1, 0), "`Cyclical.cycle_length` must be at least 1"),
+        (
+            lambda: Cyclical(0.1, 10, exploration=1.0),
+            r"`Cyclical.exploration` must be in \[0, 1\)",
+        ),
+        (lambda: SGLD(0.0), "`step_size` must be positive, got 0.0"),
+        (lambda: SGLD(float("nan")), "`step_size` must be positive, got nan"),
+        (lambda: SGLD(0.1, -1.0), "`temperature` must not be negative, got -1.0"),
+        (lambda: SGHMC(-0.1, 1.0), "`step_size` must be positive"),
+        (lambda: SGHMC(0.1, -1.0), "`friction` must not be negative"),
+        (lambda: SGHMC(0.1, 11.0), "a = .* must be at most 1, got 1.1"),
+        (lambda: SGHMC(0.1, 1.0, 21.0), "`noise_estimate` 21.0 is more than friction"),
+        (
+            lambda: SGHMC(Polynomial(0.1), 1.0, 21.0),
+            "`noise_estimate` 21.0 is more than friction",
+        ),
+        (
+            lambda: SGHMC(0.1, 1.0, num_integration_steps=0),
+            "`num_integration_steps` must be at least 1, got 0",
+        ),
+        (lambda: SGHMC(0.1, 1.0, resample_every=0), "`resample_every` must be at"),
+        (lambda: NaiveSGHMC(0.1, 0), "`num_integration_steps` must be at least 1"),
+        (
+            lambda: NaiveSGHMC(0.1, 1, temperature=0.0),
+            "`temperature` must be positive, got 0.0",
+        ),
+        (lambda: PreconditionedSGLD(0.1, decay=1.0), r"`decay` must be in \[0, 1\)"),
+        (lambda: PreconditionedSGLD(0.1, damping=0.0), "`damping` must be positive"),
+        (lambda: SGNHT(0.1, -1.0), "`friction` must not be negative"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_numbers_at_the_edge_are_taken():
+    SGHMC(0.1, 1.0, 20.0)  # a = b, eq. (46): nothing is injected
+    SGHMC(0.1, 10.0)  # a = 1: no memory
+    SGHMC(0.1, 1.0, 5.0, temperature=0.0)
+    cycle = Cyclical(0.1, 10)
+    SGHMC(cycle, 1.0, 5.0, temperature=SamplingOnly(cycle))
+    Polynomial(0.1, 1.0, 1.0)
