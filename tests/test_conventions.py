@@ -33,6 +33,7 @@ HEIGHT = {unit: height for height, layer in enumerate(LAYERS) for unit in layer}
 
 # Modules that may be imported inside a function, and why.
 LATE_IMPORTS = {
+    "arviz": "extra `arviz`: seconds to import, and only its own users need it",
     "datasets": "extra `vision`: heavy, and needed only for sets from the hub",
     "huggingface_hub": "extra `vision`: likewise",
     "sklearn": "half of the time that `import ornstein` would take",

@@ -18,9 +18,10 @@ from ..experiments import (
     build_stepsize,
     judge,
     judge_ood,
+    judge_samples,
     provenance,
 )
-from ..functions import with_solver
+from ..functions import PosteriorSamples, with_solver
 from ..train import RunFolder
 from ..train._atomic import write_atomically
 from ._run_folder import load_run
@@ -32,7 +33,7 @@ class Evaluate:
     """Judge a trained run on its test rows again, with other numerics if you like.
 
     Attributes:
-        run_folder: what `ornstein train` wrote.
+        run_folder: what `ornstein train` or `sample` wrote.
         solver: in place of the run's; the same weights.
         dt: likewise.
         rtol: adaptive steps with this relative tolerance.
@@ -56,20 +57,30 @@ class Evaluate:
         started = time.monotonic()
         run, prepared, fit = load_run(self.run_folder)
         recipe, data = prepared.recipe, prepared.data
-        fit = Judged(self._with_solver(fit.model), fit.likelihood, fit.state)
+        is_sampled = isinstance(fit, PosteriorSamples)
+        if not is_sampled:
+            fit = Judged(self._with_solver(fit.model), fit.likelihood, fit.state)
+        elif any(o is not None for o in (self.solver, self.dt, self.rtol, self.atol)):
+            raise ValueError(
+                f"{run.path} holds samples of a plain network, which has no solver: "
+                "leave --solver, --dt, --rtol and --atol out."
+            )
         draws = recipe.training.test_draws if self.draws is None else self.draws
         keys = Keys.of(recipe)
         result: dict[str, Any] = {
             "run": str(run.path),
-            "model": recipe.model.model,
+            "model": "samples" if is_sampled else recipe.model.model,
             "data": recipe.data.data,
             "kl_weight": recipe.training.kl_weight,
             "num_draws": draws,
             "notes": list(data.notes),
         }
-        scores, prediction = judge(
-            fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound
-        )
+        if isinstance(fit, PosteriorSamples):
+            scores, prediction = judge_samples(fit, prepared, num_draws=draws)
+        else:
+            scores, prediction = judge(
+                fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound
+            )
         result |= scores
         if self.ood:
             key = jax.random.fold_in(keys.test, draws)

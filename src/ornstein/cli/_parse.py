@@ -10,7 +10,14 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..experiments import ModelName, PresetName, preset_recipe
+from ..experiments import (
+    KernelName,
+    ModelName,
+    PresetName,
+    preset_recipe,
+    preset_sampling,
+)
+from ._sample import Sample
 from ._train import Train
 
 _FRAME = re.compile(r"[╭╮╰╯│─]+")
@@ -28,6 +35,7 @@ class _Peek:
     data: str = "digits"
     preset: PresetName = "cpu"
     model: ModelName = "sdebnn"
+    kernel: KernelName | None = None
 
 
 def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
@@ -50,13 +58,16 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         raise UsageError(
             f"there is no command {args[0]!r}: give one of {', '.join(commands)}."
         )
-    peek = _peek(args[1:]) if args[0] == "train" else _Peek()
-    train = Train(preset_recipe(peek.data, peek.preset, peek.model), peek.preset)
+    peek = _peek(args[1:]) if args[0] in ("train", "sample") else _Peek()
+    defaults = {
+        Train: Train(preset_recipe(peek.data, peek.preset, peek.model), peek.preset),
+        Sample: Sample(preset_sampling(peek.data, peek.kernel)),
+    }
     choices = tuple(
         Annotated[
             command,
-            tyro.conf.subcommand(name, default=train)
-            if command is Train
+            tyro.conf.subcommand(name, default=defaults[command])
+            if command in defaults
             else tyro.conf.subcommand(name),
         ]
         for name, command in commands.items()
@@ -69,12 +80,12 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         description="Bayesian deep learning by stochastic dynamics.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
-    if isinstance(command, Train) and command.resume is not None:
-        _check_resume(command, train)
+    if isinstance(command, Train | Sample) and command.resume is not None:
+        _check_resume(command, defaults[type(command)])
     return command
 
 
-def _check_resume(given: Train, default: Train) -> None:
+def _check_resume(given: Train | Sample, default: Train | Sample) -> None:
     """A run that goes on keeps its own options: refuse new ones."""
     if dataclasses.replace(given, resume=None, json=False) != default:
         raise UsageError(
@@ -84,7 +95,7 @@ def _check_resume(given: Train, default: Train) -> None:
 
 
 def _peek(args: Sequence[str]) -> _Peek:
-    """The data, preset and model among the arguments of `train`, in any order."""
+    """The data, preset, model and kernel among the arguments, in any order."""
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             peek, _ = tyro.cli(

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..data import Data
 from ..experiments import (
     Keys,
     Prepared,
@@ -22,7 +21,14 @@ from ..experiments import (
 from ..predict import Prediction
 from ..report import write_figures
 from ..train import Fit, ProgressBar, RunFolder
-from ._run_folder import Untouched, free_folder, new_run, read_recipe, save_final
+from ._run_folder import (
+    Untouched,
+    free_folder,
+    new_run,
+    read_recipe,
+    save_final,
+    say_data,
+)
 from ._terminal import Terminal, as_json
 
 _TABLE = (
@@ -84,7 +90,7 @@ class Train:
         if self.resume is not None:
             return self._resume(self.resume, terminal, command)
         prepared = prepare(self.recipe)
-        _say_data(prepared.data, terminal)
+        say_data(prepared.data, terminal)
         table = None
         if self.tune is not None:
             terminal.say(f"Tuning {self.tune} on {len(prepared.data.validation or [])}")
@@ -105,19 +111,8 @@ class Train:
     def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         run = RunFolder.open(path)
         prepared = prepare(read_recipe(run))
-        _say_data(prepared.data, terminal)
+        say_data(prepared.data, terminal)
         return _carry_out(run, prepared, terminal, command, resume=True)
-
-
-def _say_data(data: Data, terminal: Terminal) -> None:
-    shape = " x ".join(map(str, data.example_shape))
-    held = f", {len(data.validation)} validation" if data.validation else ""
-    terminal.say(
-        f"{data.name}: {len(data.train)} training rows of {shape}{held}, "
-        f"{len(data.test)} test rows, {data.task}"
-    )
-    for note in data.notes:
-        terminal.say(f"Note: {note}")
 
 
 def _carry_out(

@@ -27,6 +27,15 @@ from ._recipe import (
     SolverName as SolverName,
 )
 from ._registry import EXPERIMENTS as EXPERIMENTS
+from ._sampling import (
+    KernelName as KernelName,
+    SampleRecipe as SampleRecipe,
+    check_sampling as check_sampling,
+    judge_samples as judge_samples,
+    open_sampling as open_sampling,
+    preset_sampling as preset_sampling,
+    run_sampling as run_sampling,
+)
 from ._study import Experiment as Experiment, ScaleName as ScaleName, Study as Study
 from ._training import (
     Keys as Keys,

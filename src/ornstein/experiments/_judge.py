@@ -61,7 +61,7 @@ def judge(
     scores: dict[str, Any] = {"num_parameters": num_trained(fit)}
     scores |= evaluate(prediction, data.test.y)
     scores |= bound(fit, data.train, key=bound_key, num_draws=num_draws)
-    scores |= _in_target_units(scores, data)
+    scores |= in_target_units(scores, data)
     if isinstance(fit.model, SDEBNN):
         zeroed = Judged(without_drift(fit.model), fit.likelihood, fit.state)
         other = predict(zeroed, data.test.x, key=test_key, num_draws=num_draws)
@@ -161,13 +161,13 @@ def judge_ood(
     return found
 
 
-def _in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:
+def in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:
     """Regression scores before targets were standardised, for one column."""
     scaling = data.y_scaling
     if scaling is None or "rmse" not in scores or np.size(scaling.scale) != 1:
         return {}
     scale = float(np.squeeze(scaling.scale))
     return {
-        "rmse_in_target_units": scale * scores["rmse"],
-        "nll_in_target_units": scores["nll"] + math.log(scale),
+        "rmsein_target_units": scale * scores["rmse"],
+        "nllin_target_units": scores["nll"] + math.log(scale),
     }

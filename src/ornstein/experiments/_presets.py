@@ -139,7 +139,7 @@ def preset_recipe(
     Raises:
         ValueError: if these data have no such preset.
     """
-    kind = _kind(data)
+    kind = kind_of_data(data)
     found = PRESETS.get((model, data, preset), PRESETS.get((model, kind, preset)))
     if found is None:
         raise ValueError(
@@ -149,7 +149,8 @@ def preset_recipe(
     return Recipe().changed(data=data, model=model, **found)
 
 
-def _kind(data: str) -> str:
+def kind_of_data(data: str) -> str:
+    """`toy`, `vectors` or `images`, from the name of a data set alone."""
     if data.startswith("toy/"):
         return "toy"
     suffix = Path(data).suffix.lower()

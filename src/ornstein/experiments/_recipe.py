@@ -277,10 +277,10 @@ class Recipe:
                 "the folder that this version of `ornstein train` wrote."
             )
         types = typing.get_type_hints(cls)
-        return cls(**{name: _read(types[name], saved[name]) for name in saved})
+        return cls(**{name: read_part(types[name], saved[name]) for name in saved})
 
 
-def _read(part: type, saved: Mapping[str, Any]) -> Any:
+def read_part(part: type, saved: Mapping[str, Any]) -> Any:
     """One part of a recipe; options that it does not name keep their defaults."""
     types = typing.get_type_hints(part)
     values = {}

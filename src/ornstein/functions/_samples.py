@@ -48,6 +48,7 @@ class PosteriorSamples(AbstractRandomFunction):
         positions: (parameters, scale) of each sample, chains and samples first.
         info: what the kernel says of each step behind a sample, (chains, samples).
         chain_info: numbers of each chain, (chains,): of its warm-up.
+        notes: sentences about what is wrong with the chains.
 
     Raises:
         ValueError: if chains are of unequal length, or nothing was sampled.
@@ -58,6 +59,7 @@ class PosteriorSamples(AbstractRandomFunction):
     positions: PyTree
     info: dict[str, PyTree]
     chain_info: dict[str, PyTree] = eqx.field(default_factory=dict)
+    notes: tuple[str, ...] = eqx.field(static=True, default=())
     training_indices: tuple = eqx.field(static=True, default=(None,))
 
     def __check_init__(self):
@@ -172,6 +174,7 @@ class PosteriorSamples(AbstractRandomFunction):
             jax.tree.map(take, self.positions),
             info=jax.tree.map(take, self.info),
             chain_info=self.chain_info,
+            notes=self.notes,
         )
 
     def r_hat(self) -> PyTree[Float[Array, "..."]]:

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._types import Array, Float, Params, PRNGKeyArray
+from .._types import Array, Float, PRNGKeyArray
 from ..mcmc import AbstractState
 from ..sgmcmc import AbstractMinibatchKernel, noise_ratio
 from ..train._check import check_positive
@@ -60,7 +60,7 @@ def is_minibatch(sampler: Sampler) -> bool:
 
 @eqx.filter_jit
 def _noise_ratios(
-    sampler: Sampler, states: Params, key: PRNGKeyArray, num_rows: int
+    sampler: Sampler, states: AbstractState, key: PRNGKeyArray, num_rows: int
 ) -> Float[Array, " chains"]:
     def ratio(state):
         return noise_ratio(

@@ -54,17 +54,18 @@ def judge_chains(
         return notes
     rows = jax.tree.map(lambda a: a[:_ROWS], x)
     every = max(1, samples.num_samples // _SAMPLES)
-    values = jax.tree.leaves(samples.function_values(rows, every=every))
-    r_hat = np.concatenate([split_r_hat(np.asarray(a)).ravel() for a in values])
-    if np.all(np.isnan(r_hat)):
+    values = samples.function_values(rows, every=every)
+    values = [np.asarray(a) for a in jax.tree.leaves(values)]
+    if all(np.all(np.ptp(a, axis=1) == 0) for a in values):
         notes.append(
             "The samples of each chain all predict the same: the chains did not move, "
             "and there is no posterior to average over; change the step size."
         )
-    elif np.nanmax(r_hat) > _HIGH_R_HAT:
+        return notes
+    r_hat = np.nanmax(np.concatenate([split_r_hat(a).ravel() for a in values]))
+    if r_hat > _HIGH_R_HAT:
         notes.append(
             f"The chains do not agree on the training rows' outputs (R-hat "
-            f"{np.nanmax(r_hat):.3f}, above {_HIGH_R_HAT}): sample longer, or from "
-            "more chains."
+            f"{r_hat:.3f}, above {_HIGH_R_HAT}): sample longer, or from more chains."
         )
     return notes

@@ -1,5 +1,6 @@
 """The posterior of a network by Markov chains: `sample`."""
 
+import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -150,9 +151,10 @@ def sample(
         info=chains.info,
         chain_info=chains.chain_info,
     )
-    for note in judge_chains(samples, potential.x, burn_in):
+    notes = judge_chains(samples, potential.x, burn_in)
+    for note in notes:
         logger.warning(note)
-    return samples
+    return dataclasses.replace(samples, notes=tuple(notes))
 
 
 @eqx.filter_jit

@@ -1,0 +1,147 @@
+"""`ornstein sample`."""
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ..experiments import (
+    Keys,
+    Prepared,
+    SampleRecipe,
+    check_sampling,
+    judge_samples,
+    prepare,
+    provenance,
+    run_sampling,
+)
+from ..report import write_figures
+from ..sample import ChainProgress
+from ..train import RunFolder
+from ._run_folder import (
+    SAMPLES,
+    Untouched,
+    free_folder,
+    new_run,
+    read_sample_recipe,
+    say_data,
+)
+from ._terminal import Terminal, as_json
+
+_TABLE = (
+    "accuracy",
+    "rmse",
+    "rmse_in_target_units",
+    "nll",
+    "ece",
+    "brier",
+    "crps",
+    "coverage_90",
+    "epistemic_share",
+    "r_hat",
+    "ess_bulk",
+    "ess_tail",
+    "acceptance_rate",
+    "num_divergent",
+    "step_size",
+    "num_parameters",
+    "train_seconds",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """Sample a network's weights by Markov chains, and judge them on test rows.
+
+    Defaults are those of a preset for the data and the kernel: `ornstein sample --data
+    uci/yacht --help` shows that set's. Writes a run folder that `evaluate`, `predict`
+    and --resume read.
+
+    Attributes:
+        recipe: what, on what, and how.
+        out: the run folder; the first free runs/DATA-N by default.
+        overwrite: replace a run that is there.
+        resume: go on with a run that was interrupted; it keeps its own options.
+        json: print the result as JSON, and nothing else, on standard output.
+    """
+
+    recipe: SampleRecipe = dataclasses.field(default_factory=SampleRecipe)
+    out: Path | None = None
+    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    resume: Path | None = None
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+
+    def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        """Carry it out; the result."""
+        if self.resume is not None:
+            run = RunFolder.open(self.resume)
+            recipe = read_sample_recipe(run)
+            prepared = prepare(recipe.recipe)
+            say_data(prepared.data, terminal)
+            return _carry_out(run, recipe, prepared, terminal, command, guard=None)
+        recipe = self.recipe
+        check_sampling(recipe.sampling)
+        prepared = prepare(recipe.recipe)
+        say_data(prepared.data, terminal)
+        path = free_folder(recipe.data.data) if self.out is None else self.out
+        config = {
+            "command": command,
+            "recipe": recipe.recipe.to_json(),
+            "sampling": recipe.to_json(),
+        }
+        with new_run(path, config, overwrite=self.overwrite) as (run, guard):
+            terminal.say(f"Writing to {path}")
+            return _carry_out(run, recipe, prepared, terminal, command, guard=guard)
+
+
+def _carry_out(
+    run: RunFolder,
+    recipe: SampleRecipe,
+    prepared: Prepared,
+    terminal: Terminal,
+    command: str,
+    *,
+    guard: Untouched | None,
+) -> dict[str, Any]:
+    started = time.monotonic()
+    callbacks = [ChainProgress(terminal.errors), *([] if guard is None else [guard])]
+    folder = run.checkpoints / SAMPLES
+    try:
+        samples = run_sampling(
+            recipe, prepared, folder, resume=guard is None, callbacks=callbacks
+        )
+    except KeyboardInterrupt:
+        terminal.say(f"Interrupted: go on with `ornstein sample --resume {run.path}`.")
+        raise
+    options, data = recipe.sampling, prepared.data
+    result: dict[str, Any] = {
+        "model": "samples",
+        "kernel": options.kernel,
+        "data": recipe.data.data,
+        "train_seconds": time.monotonic() - started,
+        "num_chains": options.num_chains,
+        "num_samples": options.num_samples,
+        "notes": [*data.notes, *samples.notes],
+    }
+    scores, prediction = judge_samples(samples, prepared, num_draws=options.test_draws)
+    seconds = time.monotonic() - started
+    result |= scores
+    result["provenance"] = provenance(command, seed=options.seed, seconds=seconds)
+    result = as_json(result)
+    written = [folder]
+    written += write_figures(
+        run.figures,
+        samples,
+        prediction,
+        data,
+        history={},
+        key=Keys.of(prepared.recipe).test,
+        num_draws=options.test_draws,
+    )
+    written.append(run.write_result(result))
+    table = {name: result[name] for name in _TABLE if result.get(name) is not None}
+    terminal.table(f"{options.kernel} on the test rows of {recipe.data.data}", table)
+    terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))
+    return result

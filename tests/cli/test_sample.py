@@ -1,0 +1,139 @@
+"""`ornstein sample` on tiny runs, against the library called by hand."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ornstein as orn
+from ornstein.cli import main
+from ornstein.experiments import (
+    Keys,
+    SampleRecipe,
+    open_sampling,
+    prepare,
+    preset_sampling,
+)
+from ornstein.sample import ChainProgress
+
+TINY = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
+TINY += " --num-samples 6 --num-warmup 20 --num-chains 2 --test-draws 12"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    options = [*TINY.split(), "--learn-scale"]
+    assert main(["sample", *options, "--out", str(path)]) == 0
+    return path
+
+
+def by_hand(run: Path):
+    config = json.loads((run / "config.json").read_text())
+    recipe = SampleRecipe.from_json(config["sampling"])
+    prepared = prepare(recipe.recipe)
+    return recipe, prepared, open_sampling(prepared, run / "checkpoints" / "samples")
+
+
+def test_result_is_what_the_library_says(run: Path):
+    """Catches samples of another run, and a scale that is not each draw's own."""
+    recipe, prepared, samples = by_hand(run)
+    assert recipe.sampling.num_integration_steps == 2
+    assert (samples.num_chains, samples.num_samples) == (2, 6)
+    result = json.loads((run / "result.json").read_text())
+    key = Keys.of(prepared.recipe).test
+    prediction = orn.predict(samples, prepared.data.test.x, key=key, num_draws=12)
+    for name, value in orn.evaluate(prediction, prepared.data.test.y).items():
+        assert result[name] == pytest.approx(value, rel=1e-4), name
+    assert result["kernel"] == "hmc"
+    assert result["num_parameters"] == 3 * 2 + 3 + 1 + 1
+    acceptance = np.mean(samples.info["acceptance_rate"])
+    assert result["acceptance_rate"] == pytest.approx(acceptance, rel=1e-4)
+    assert result["num_warmup"] == [20, 20]
+    assert result["r_hat"] > 0.8
+    assert 0 < result["ess_bulk"]
+    assert (run / "figures" / "bands.png").is_file()
+
+
+def test_evaluate_and_predict_read_the_run(run: Path, tmp_path: Path, capsys):
+    result = json.loads((run / "result.json").read_text())
+    assert main(["evaluate", str(run), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["nll"] == pytest.approx(result["nll"], rel=1e-5)
+    inputs = tmp_path / "x.csv"
+    _, prepared, _ = by_hand(run)
+    name = prepared.data.feature_names[0] if prepared.data.feature_names else "x"
+    inputs.write_text(f"{name}\n0.5\n-0.25\n")
+    output = tmp_path / "y.csv"
+    code = main(["predict", str(run), str(inputs), "-o", str(output)])
+    said = capsys.readouterr().err
+    assert code == 0, said
+    assert len(list(csv.DictReader(output.read_text().splitlines()))) == 2
+    assert main(["evaluate", str(run), "--dt", "0.1"]) == 2
+    assert "no solver" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_goes_on(run: Path, tmp_path: Path, monkeypatch, capsys):
+    """Bit for bit what the whole run gives; other options are refused."""
+    path = tmp_path / "stopped"
+    options = [*TINY.split(), "--learn-scale", "--out", str(path)]
+    advance = ChainProgress.advance
+
+    def interrupt(self, step, record):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ChainProgress, "advance", interrupt)
+    assert main(["sample", *options]) == 130
+    assert "ornstein sample --resume" in capsys.readouterr().err
+    monkeypatch.setattr(ChainProgress, "advance", advance)
+    assert main(["sample", "--resume", str(path), "--num-samples", "7"]) == 2
+    assert "leave the others out" in capsys.readouterr().err
+    assert main(["train", "--resume", str(path)]) == 2
+    assert "ornstein sample --resume" in capsys.readouterr().err
+    assert main(["sample", "--resume", str(path), "--json"]) == 0
+    resumed = json.loads(capsys.readouterr().out)
+    whole = json.loads((run / "result.json").read_text())
+    assert resumed["nll"] == whole["nll"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--num-samples 0", "--num-samples must be positive"),
+        ("--num-warmup -1", "--num-warmup must not be negative"),
+        ("--momentum 1.0", "--momentum must be at least 0 and below 1"),
+        ("--step-size -1", "must be positive"),
+        ("--kernel gibbs", "--kernel"),
+        ("--kernel constant-sgd --step-size 0.1", "finds its own"),
+        ("--width 0", "--width"),
+    ],
+)
+def test_bad_options_are_one_sentence(options, said, capsys, tmp_path):
+    path = tmp_path / "run"
+    code = main(["sample", "--data", "toy/cos", *options.split(), "--out", str(path)])
+    error = capsys.readouterr().err
+    assert code == 2, error
+    assert said in error
+    assert not path.exists()
+
+
+def test_a_step_size_that_diverges_fails_the_run(capsys, tmp_path):
+    options = f"{TINY} --kernel sgld --step-size 1e6 --out {tmp_path / 'run'}"
+    assert main(["sample", *options.split()]) == 1
+    assert "divide the step size by 10" in capsys.readouterr().err
+
+
+def test_defaults_suit_the_data_and_the_kernel():
+    assert preset_sampling("toy/cos").sampling.kernel == "hmc"
+    assert preset_sampling("digits").sampling.kernel == "sghmc"
+    assert preset_sampling("uci/yacht").likelihood.learn_scale
+    # A minibatch kernel takes more and cheaper steps.
+    assert preset_sampling("toy/cos", "sgld").sampling.thin > 1
+    saved = preset_sampling("digits").to_json()
+    assert SampleRecipe.from_json(json.loads(json.dumps(saved))).to_json() == saved
+    with pytest.raises(ValueError, match="`kernel` is 'gibbs'"):
+        SampleRecipe.from_json(saved | {"sampling": {"kernel": "gibbs"}})
+    with pytest.raises(ValueError, match="have the parts"):
+        SampleRecipe.from_json({})
