@@ -4,19 +4,33 @@ from . import (
     data as data,
     functions as functions,
     likelihood as likelihood,
+    mcmc as mcmc,
     metrics as metrics,
     nn as nn,
+    prior as prior,
     sde as sde,
+    sgmcmc as sgmcmc,
 )
 from ._version import __version__ as __version__
 from .evaluate import evaluate as evaluate, evaluate_ood as evaluate_ood
 from .functions import (
     SDEBNN as SDEBNN,
+    SWAG as SWAG,
     AbstractRandomFunction as AbstractRandomFunction,
+    Deterministic as Deterministic,
     Draw as Draw,
+    Ensemble as Ensemble,
+    Flipout as Flipout,
     Integrator as Integrator,
+    LocalReparameterised as LocalReparameterised,
+    MCDropout as MCDropout,
+    MeanField as MeanField,
+    PosteriorSamples as PosteriorSamples,
+    Pruned as Pruned,
+    Reparameterised as Reparameterised,
     WeightPrior as WeightPrior,
     prior_of as prior_of,
+    prune as prune,
     with_solver as with_solver,
     without_drift as without_drift,
     without_noise as without_noise,
@@ -31,17 +45,54 @@ from .likelihood import (
     Laplace as Laplace,
     StudentT as StudentT,
 )
-from .predict import Prediction as Prediction, predict as predict
+from .mcmc import (
+    HMC as HMC,
+    NUTS as NUTS,
+    Langevin as Langevin,
+    PartialHMC as PartialHMC,
+    RandomWalkMetropolis as RandomWalkMetropolis,
+)
+from .potential import DensityPotential as DensityPotential, Potential as Potential
+from .predict import (
+    Prediction as Prediction,
+    isotonic_regression as isotonic_regression,
+    predict as predict,
+    temperature_scaling as temperature_scaling,
+)
+from .prior import (
+    ByLeaf as ByLeaf,
+    DistributionPrior as DistributionPrior,
+    GaussianPrior as GaussianPrior,
+    LaplacePrior as LaplacePrior,
+    ScaleMixturePrior as ScaleMixturePrior,
+    fan_in_prior as fan_in_prior,
+)
+from .sample import (
+    load_samples as load_samples,
+    run_chains as run_chains,
+    sample as sample,
+    save_samples as save_samples,
+)
+from .sgmcmc import (
+    SGHMC as SGHMC,
+    SGLD as SGLD,
+    SGNHT as SGNHT,
+    ConstantSGD as ConstantSGD,
+    PreconditionedSGLD as PreconditionedSGLD,
+)
 from .train import (
     ELBO as ELBO,
     EarlyStopping as EarlyStopping,
     Fit as Fit,
+    GeometricSplit as GeometricSplit,
     ImportanceWeighted as ImportanceWeighted,
     RunFolder as RunFolder,
     elbo_loss as elbo_loss,
     fit as fit,
     load_hyperparameters as load_hyperparameters,
     load_model as load_model,
+    load_sparse as load_sparse,
     save_model as save_model,
+    save_sparse as save_sparse,
     tune as tune,
 )

@@ -22,6 +22,10 @@ ExperimentName = Literal[
     "exactness",
     "sghmc-distributions",
     "csgd-ellipses",
+    "bbb-pruning",
+    "mnist-samplers",
+    "bandit",
+    "uci",
 ]
 
 

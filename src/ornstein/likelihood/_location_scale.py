@@ -62,7 +62,10 @@ class AbstractLocationScaleLikelihood(AbstractLikelihood):
             )
         check_rows(y)
         check_columns(y, num_outputs, name)
-        if self.log_scale.shape not in ((), (num_outputs,)):
+        shape = self.log_scale.shape
+        if len(shape) > 1:  # of sampled scales, beside the draws' outputs
+            shape = () if shape[-1] == 1 else shape[-1:]
+        if shape not in ((), (num_outputs,)):
             raise ValueError(
                 f"`{name}` has a scale of shape {self.log_scale.shape}, but the "
                 f"network has {num_outputs} outputs: give one scale, or one for each."

@@ -2,6 +2,7 @@
 
 from ._animate import animate_trajectories as animate_trajectories
 from ._bands import predictive_bands as predictive_bands
+from ._curves import method_curves as method_curves
 from ._densities import sampled_densities as sampled_densities
 from ._ellipses import covariance_ellipses as covariance_ellipses
 from ._gallery import image_gallery as image_gallery

@@ -1,0 +1,39 @@
+"""One curve for each of several methods."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ._style import PALETTE, add_legend, clean, new_figure
+
+
+def method_curves(
+    curves: Mapping[str, Sequence[float]],
+    *,
+    xs: Sequence[float] | None = None,
+    xlabel: str,
+    ylabel: str,
+    title: str | None = None,
+    ylim: tuple[float, float] | None = None,
+) -> Figure:
+    """The curves of several methods in one panel.
+
+    Args:
+        curves: values by the method's name; at 1, 2, … unless there are `xs`.
+        xs: where, for all of them.
+        xlabel: what they are over, with its unit.
+        ylabel: what they are, with its unit.
+        title: above the panel.
+        ylim: the lowest and highest value shown.
+    """
+    figure = new_figure(4.8, 3.2)
+    axes = figure.subplots()
+    for (name, values), colour in zip(curves.items(), PALETTE, strict=False):
+        where = np.arange(1, len(values) + 1) if xs is None else np.asarray(xs)
+        axes.plot(where, values, color=colour, linewidth=1.5, label=name)
+    if ylim is not None:
+        axes.set_ylim(*ylim)
+    clean(axes, xlabel=xlabel, ylabel=ylabel, title=title)
+    add_legend(axes)
+    return figure
