@@ -38,7 +38,7 @@ BATCH_SIZE = 12
 Oracle = Callable[[LinearRegression, AbstractState], Moments]
 """A target, and a state that says what was adapted, to the stationary moments."""
 
-_MANY_DATA = 250
+_MANY_DATA = 320
 """For constant SGD, whose law nears the posterior as n / N falls."""
 
 

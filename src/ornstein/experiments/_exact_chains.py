@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._types import Float, Params, PRNGKeyArray
+from .._types import Array, Float, Params, PRNGKeyArray
 from ..mcmc import AbstractKernel, AbstractState, warm_up_stages
 from ..potential import AbstractPotential
 from ._exact_targets import Moments, flat
@@ -85,7 +85,7 @@ def run_chains(
     *,
     plan: Plan,
     key: PRNGKeyArray,
-) -> Float[jax.Array, "chains samples dim"]:
+) -> Float[Array, "chains samples dim"]:
     """The kept positions of independent chains.
 
     Args:
@@ -110,7 +110,9 @@ def run_chains(
     return jax.vmap(chain)(jax.random.split(key, plan.num_chains))
 
 
-def estimate(samples: Float[jax.Array, "chains samples dim"]) -> Estimate:
+def estimate(
+    samples: Float[Array | np.ndarray, "chains samples dim"],
+) -> Estimate:
     """Moments over all samples; errors from the spread between chains.
 
     However much a chain's own samples have to do with each other, chains are
@@ -120,14 +122,16 @@ def estimate(samples: Float[jax.Array, "chains samples dim"]) -> Estimate:
         samples: of independent chains.
     """
     values = np.asarray(samples, np.float64)
-    mean = values.mean(axis=(0, 1))
-    centred = values - mean
-    products = np.einsum("csi,csj->cij", centred, centred) / values.shape[1]
     error = lambda of_chains: of_chains.std(axis=0, ddof=1) / math.sqrt(len(values))
-    return Estimate(
-        Moments(mean, products.mean(axis=0)),
-        Moments(error(values.mean(axis=1)), error(products)),
-    )
+    # Chains that diverged become a NaN, which is outside of every bound.
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = values.mean(axis=(0, 1))
+        centred = values - mean
+        products = np.einsum("csi,csj->cij", centred, centred) / values.shape[1]
+        return Estimate(
+            Moments(mean, products.mean(axis=0)),
+            Moments(error(values.mean(axis=1)), error(products)),
+        )
 
 
 def known(moments: Moments) -> Estimate:

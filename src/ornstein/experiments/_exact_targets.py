@@ -114,7 +114,7 @@ class LogisticRegression(NamedTuple):
         """U, for samplers."""
         return _potential(self.x, self.y, Bernoulli(), self.prior_scale, batch_size)
 
-    def quadrature(self, num_points: int = 81, half_width: float = 10.0) -> Moments:
+    def quadrature(self, num_points: int = 61, half_width: float = 9.0) -> Moments:
         """The posterior's moments by a sum over a grid, for few dimensions.
 
         The trapezoidal rule converges exponentially for a smooth density.

@@ -74,7 +74,7 @@ def batch_map(
     matrices: Float[np.ndarray, "data dim dim"],
     shifts: Float[np.ndarray, "data dim"],
     noise: Float[np.ndarray, "dim dim"],
-    batch_size: float,
+    batch_size: int | float,
 ) -> MomentMap:
     r"""$s' = A_b s + c_b + N(0, Q)$.
 
@@ -102,7 +102,7 @@ def gradient_map(
     rows: RowGradients,
     drift: Float[np.ndarray, "dim dim"],
     noise: Float[np.ndarray, "dim dim"],
-    batch_size: float,
+    batch_size: int | float,
 ) -> MomentMap:
     r"""$\theta' = \theta - G \nabla \tilde U(\theta) + N(0, Q)$: SGLD, constant SGD.
 
@@ -121,7 +121,7 @@ def kick_map(
     keep: float,
     learning_rate: float,
     noise_variance: float,
-    batch_size: float,
+    batch_size: int | float,
 ) -> MomentMap:
     r"""$v' = k v - \eta \nabla \tilde U(\theta) + N(0, q)$, on $s = (\theta, v)$.
 
