@@ -86,7 +86,7 @@ def test_an_interrupted_run_goes_on(run: Path, tmp_path: Path, monkeypatch, caps
 
     monkeypatch.setattr(ChainProgress, "advance", interrupt)
     assert main(["sample", *options]) == 130
-    assert "ornstein sample --resume" in capsys.readouterr().err
+    assert "ornstein sample --resume" in capsys.readouterr().out
     monkeypatch.setattr(ChainProgress, "advance", advance)
     assert main(["sample", "--resume", str(path), "--num-samples", "7"]) == 2
     assert "leave the others out" in capsys.readouterr().err

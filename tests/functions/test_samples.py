@@ -91,7 +91,7 @@ def test_a_sampled_scale_is_each_draws_own(num_outputs):
     chain, sample = samples._order()
     pick = np.arange(num_draws) % samples.num_strata
     weight, bias, log_scale = (
-        np.float64(a)[chain[pick], sample[pick]]
+        a.astype(float)[chain[pick], sample[pick]]
         for a in jax.tree.leaves(samples.positions)
     )
     means = np.einsum("doi,ri->dro", weight, x) + bias[:, None]

@@ -102,7 +102,7 @@ class Prune:
 
 
 def _judge(
-    fit: Judged, prepared: Prepared, fraction: float, *, num_draws: int
+    fit: Fitted, prepared: Prepared, fraction: float, *, num_draws: int
 ) -> dict[str, Any]:
     """How well the function predicts without this fraction of its weights."""
     pruned = prune(fit.model, fraction)

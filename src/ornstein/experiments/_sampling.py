@@ -195,11 +195,15 @@ def _adapted(o: SamplingOptions) -> float:
 
 KERNELS: dict[str, Callable[[SamplingOptions, int], AbstractKernel]] = {
     "constant-sgd": lambda o, n: ConstantSGD(),
-    "hmc": lambda o, n: HMC(o.num_integration_steps, _adapted(o)),
+    "hmc": lambda o, n: HMC(
+        num_integration_steps=o.num_integration_steps, step_size=_adapted(o)
+    ),
     "langevin": lambda o, n: Langevin(_adapted(o)),
     "nuts": lambda o, n: NUTS(_adapted(o)),
     "partial-hmc": lambda o, n: PartialHMC(
-        o.momentum, o.num_integration_steps, _adapted(o)
+        alpha=o.momentum,
+        num_integration_steps=o.num_integration_steps,
+        step_size=_adapted(o),
     ),
     # A step is about half its size in every weight, as RMSprop's is.
     "psgld": lambda o, n: PreconditionedSGLD(

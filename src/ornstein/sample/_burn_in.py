@@ -62,9 +62,10 @@ def is_minibatch(sampler: Sampler) -> bool:
 def _noise_ratios(
     sampler: Sampler, states: AbstractState, key: PRNGKeyArray, num_rows: int
 ) -> Float[Array, " chains"]:
+    kernel = sampler.kernel
+    assert isinstance(kernel, AbstractMinibatchKernel)
+
     def ratio(state):
-        return noise_ratio(
-            sampler.potential, state, sampler.kernel, key=key, num_rows=num_rows
-        )
+        return noise_ratio(sampler.potential, state, kernel, key=key, num_rows=num_rows)
 
     return jax.lax.map(ratio, states)

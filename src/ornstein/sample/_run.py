@@ -99,7 +99,7 @@ class Run:
         if "num_warmup" in self.chain_info:
             return  # resumed after it
         num_warmup = self.plan.num_warmup
-        stages = warm_up_stages(num_warmup) if num_warmup else None
+        stages = warm_up_stages(max(num_warmup, 1))
         is_over = False
         while self.step < num_warmup and not is_over:
             num = min(self.num_next, num_warmup - self.step)
