@@ -109,16 +109,34 @@ _NETWORK: dict[str, dict[str, Any]] = {
     "images": {"width": "400-400", "epochs": 20},
 }
 _FAMILIES: dict[ModelName, dict[str, Any]] = {
-    "mean-field": {"prior": "fan-in", "weight_scale": 2.0, "kl_warmup": 0.4},
+    "mean-field": {
+        "prior": "fan-in",
+        "weight_scale": 4.0,
+        "init_scale": 0.05,
+        "learning_rate": 1e-2,
+    },
     "mc-dropout": {"dropout": 0.3, "input_dropout": 0.1},
     "ensemble": {"test_draws": 5},
     "deterministic": {"test_draws": 1},
+}
+# By data set: where a KL of many weights needs another network or more steps.
+_OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
+    ("mean-field", "digits"): {
+        "width": "100",
+        "init_scale": 0.1,
+        "epochs": 150,
+        "learning_rate": 2e-2,
+    },
+    ("mean-field", "mnist"): {"init_scale": 0.02, "learning_rate": 2e-3},
+    ("mean-field", "images"): {"init_scale": 0.02, "learning_rate": 2e-3},
 }
 
 PRESETS: dict[tuple[ModelName, str, PresetName], dict[str, Any]] = {
     ("sdebnn", *where): options for where, options in _SDEBNN.items()
 } | {
-    (family, kind, "cpu"): {"activation": "relu"} | options | own
+    (family, kind, "cpu"): (
+        {"activation": "relu"} | options | own | _OWN.get((family, kind), {})
+    )
     for family, own in _FAMILIES.items()
     for kind, options in _NETWORK.items()
 }
