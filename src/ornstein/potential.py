@@ -52,10 +52,20 @@ class DensityPotential(AbstractPotential):
     Args:
         log_density_fn: a position to the log density, nats, up to a constant.
         gradient_noise: the variance V of each entry.
+
+    Raises:
+        ValueError: for a negative variance.
     """
 
     log_density_fn: Callable[[Params], Float[Array, ""]]
     gradient_noise: float = 0.0
+
+    def __check_init__(self):
+        if not self.gradient_noise >= 0:
+            raise ValueError(
+                "`gradient_noise` must not be negative, got "
+                f"{self.gradient_noise}: it is a variance."
+            )
 
     def __call__(self, position: Params) -> Float[Array, ""]:
         """See `AbstractPotential`."""
@@ -213,10 +223,20 @@ class Tempered(AbstractPotential):
     Args:
         potential: U.
         temperature: T; 1 changes nothing, above 1 flattens, below sharpens.
+
+    Raises:
+        ValueError: for a temperature that is not positive.
     """
 
     potential: AbstractPotential
     temperature: float
+
+    def __check_init__(self):
+        if not self.temperature > 0:
+            raise ValueError(
+                f"`temperature` must be positive, got {self.temperature}: 1 leaves the "
+                "density as it is."
+            )
 
     def __call__(self, position: Params) -> Float[Array, ""]:
         """See `AbstractPotential`."""
