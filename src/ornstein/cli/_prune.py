@@ -11,7 +11,7 @@ import tyro
 from ..evaluate import evaluate
 from ..experiments import Judged, Keys, Prepared, provenance
 from ..functions import MeanField, prune
-from ..predict import predict
+from ..predict import Fitted, predict
 from ..train import save_sparse
 from ..train._atomic import write_atomically
 from ._run_folder import final_path, load_run
