@@ -156,7 +156,7 @@ CASES = {
         "--sigma does nothing for --model ensemble",
     ),
     "prune nothing": ("prune nowhere", "nowhere is not a run"),
-    "prune an SDE-BNN": ("prune run", "a run of --model sdebnn.*one of mean-field"),
+    "prune an SDE-BNN": ("prune run", "holds a `SDEBNN`.*--model mean-field"),
     "prune all": ("prune run --fraction 1", "--fraction must be at least 0"),
     "prune folder": ("prune run -o gone/p.npz", "no folder gone"),
     "unknown experiment": ("reproduce fig99", "'fig1', 'fig2'"),

@@ -58,8 +58,8 @@ class Prune:
         run, prepared, fit = load_run(self.run_folder)
         if not isinstance(fit.model, MeanField):
             raise ValueError(
-                f"{run.path} is a run of --model {prepared.recipe.model.model}, whose "
-                "weights have no means and scales to rank: give one of mean-field."
+                f"{run.path} holds a `{type(fit.model).__name__}`, whose weights have "
+                "no means and scales to rank: give a run of --model mean-field."
             )
         training = prepared.recipe.training
         draws = training.test_draws if self.draws is None else self.draws
