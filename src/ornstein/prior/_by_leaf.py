@@ -44,7 +44,7 @@ class ByLeaf(AbstractPrior):
                 f"The priors of `ByLeaf` do not fit the parameters: {error}"
             ) from error
 
-    def _map(self, fn, *trees: Params) -> PyTree:
+    def _map(self, fn, *trees: PyTree) -> PyTree:
         return jax.tree.map(fn, self.priors, *trees, is_leaf=_is_prior)
 
 
