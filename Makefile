@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n 2
 DEMO := $(BIN)/ornstein train --data digits --out runs/demo --overwrite
-BENCHMARKS := sde image_step
+BENCHMARKS := sde image_step samplers
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	--constraint constraints.txt
 
@@ -44,7 +44,7 @@ types: $(VENV)/.stamp-dev $(VENV)/.stamp-test ## pyright
 docs: $(VENV)/.stamp-docs ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-bench: $(VENV)/.stamp-bench ## time ours against torchsde, diffrax and plain loops
+bench: $(VENV)/.stamp-bench ## time ours against other libraries and plain loops
 	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name; done
 
 clean: ## forget the environment and what was built

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torchsde", reason="needs the extra `bench`")
+pytest.importorskip("bayesian_torch", reason="needs the extra `bench`")
 
 from benchmarks._timing import Target, interleaved
-from benchmarks.peers import check, toy
+from benchmarks.peers import check, sampler, sampler_check, toy
 
 
 @pytest.mark.slow
@@ -22,6 +23,15 @@ def test_toy_peers_give_our_loss_and_gradient():
 def test_image_peer_gives_our_loss():
     """Seen to fail: images or kernels not mirrored, time as the last channel."""
     check.check_image_peer(key=jr.key(0))
+
+
+@pytest.mark.slow
+def test_sampler_peers_take_our_step():
+    """Seen to fail: no prior, a step not halved, other noise, another friction, a KL
+    that is a mean, no gradient for the scales.
+    """
+    key = jr.key(2)
+    sampler_check.check_sampler_peers(sampler.make_classes(key=key), key=key)
 
 
 def test_another_loss_is_refused():
