@@ -15,7 +15,6 @@ from ornstein.sgmcmc import (
     SGNHT,
     ConstantSGD,
     Cyclical,
-    Diagonal,
     Full,
     NaiveSGHMC,
     Polynomial,
@@ -43,7 +42,6 @@ KERNELS = {
     "preconditioned": PreconditionedSGLD(0.1, decay=0.9),
     "sgnht": SGNHT(0.1, 1.0),
     "constant, scalar": ConstantSGD(num_rows=50),
-    "constant, diagonal": ConstantSGD(Diagonal(), num_rows=50),
     "constant, full": ConstantSGD(Full(), num_rows=50),
 }
 STAGE = Stage(jnp.array(True), jnp.array(True), jnp.array(True))

@@ -9,7 +9,14 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from sgmcmc.problems import Regression
 
-from ornstein.sgmcmc import SGHMC, SGLD, Cyclical, SamplingOnly
+from ornstein.sgmcmc import (
+    SGHMC,
+    SGLD,
+    Cyclical,
+    SamplingOnly,
+    sghmc_settings,
+    sgld_step_size,
+)
 
 NUM_STEPS = 200
 
@@ -45,7 +52,11 @@ def test_sghmc_without_noise_is_sgd_with_momentum(x64, mass):
     problem = Regression()
     step_size, friction = 0.02, 5.0
     kernel = SGHMC(step_size, friction, temperature=0.0, mass=mass)
-    optimiser = optax.sgd(step_size**2 / mass, 1 - step_size * friction / mass)
+    learning_rate, momentum = step_size**2 / mass, 1 - step_size * friction / mass
+    optimiser = optax.sgd(learning_rate, momentum)
+    if mass == 1:
+        settings = sghmc_settings(learning_rate, momentum)
+        np.testing.assert_allclose(settings, (step_size, friction), rtol=1e-12)
     keys = jr.split(jr.key(1), NUM_STEPS)
 
     def batch_key(key):
@@ -63,7 +74,7 @@ def test_sghmc_without_noise_is_sgd_with_momentum(x64, mass):
 def test_sgld_without_noise_is_sgd(x64):
     problem = Regression()
     keys = jr.split(jr.key(1), NUM_STEPS)
-    found = by_kernel(SGLD(2e-3, 0.0), problem, keys)
+    found = by_kernel(SGLD(sgld_step_size(1e-3), 0.0), problem, keys)
     batch_keys = jax.vmap(lambda key: jr.split(key)[0])(keys)
     expected = by_optax(optax.sgd(1e-3), problem, batch_keys)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
@@ -81,3 +92,9 @@ def test_a_temperature_of_the_sampling_phase_only_explores_as_sgd(x64):
     gaps = jnp.abs(found - by_optax(optimiser, problem, batch_keys))
     assert jnp.max(gaps[:40]) < 1e-12
     assert jnp.max(gaps[40]) > 1e-4
+
+
+def test_settings_of_no_optimiser_are_refused():
+    for learning_rate, momentum in ((0.0, 0.9), (0.1, 1.0), (0.1, -0.1)):
+        with pytest.raises(ValueError, match="must be positive and `momentum` in"):
+            sghmc_settings(learning_rate, momentum)

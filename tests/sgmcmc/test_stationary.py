@@ -202,7 +202,7 @@ def test_sgnht_finds_the_friction():
     def find_zeta(step_size):
         heat = lambda z: np.mean([exact(z, p, step_size)[1, 1] for p in PRECISIONS])
         excess = lambda zeta: heat(zeta) / step_size**2 - temperature
-        return scipy.optimize.brentq(excess, 0.5, 3.0)
+        return scipy.optimize.root_scalar(excess, bracket=(0.5, 3.0)).root
 
     zeta = find_zeta(step_size)
     assert zeta > friction * 1.15  # gradient noise asks for more than A

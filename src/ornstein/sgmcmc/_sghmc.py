@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+from jax.core import Tracer
 
 from .._types import Params, PRNGKeyArray, RealScalar
 from ..mcmc import Stage
@@ -177,4 +178,4 @@ class SGHMC(AbstractMinibatchKernel):
 
 def _is_true(condition) -> bool:
     """Whether a condition is known to hold before the program is compiled."""
-    return not isinstance(condition, jax.core.Tracer) and bool(condition)
+    return not isinstance(condition, Tracer) and bool(condition)
