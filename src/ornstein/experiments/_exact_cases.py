@@ -100,9 +100,9 @@ def linear_cases() -> list[LinearCase]:
     exact = lambda target, state: target.posterior()
     cases = [
         LinearCase("RandomWalkMetropolis", RandomWalkMetropolis(0.3), 50, exact),
-        LinearCase("HMC", HMC(4, 0.13), 4, exact),
+        LinearCase("HMC", _hmc(4)(0.13), 4, exact),
         LinearCase("Langevin", Langevin(0.3), 10, exact),
-        LinearCase("PartialHMC", PartialHMC(0.7, 3, 0.15), 6, exact),
+        LinearCase("PartialHMC", _partial_hmc(3)(0.15), 6, exact),
         LinearCase("NUTS", NUTS(0.3, 6), 2, exact),
         LinearCase("Langevin, unadjusted", Langevin(0.2, False), 12, langevin(0.2)),
         LinearCase("SGLD", SGLD(0.04), 12, sgld(0.04)),
@@ -156,16 +156,26 @@ def logistic_claims() -> list[ClaimedCase]:
     fine = lambda thin: Plan(thin, num_samples=16, num_chains=5120)
     return [
         ClaimedCase("RandomWalkMetropolis", RandomWalkMetropolis, 0.6, exact(30), True),
-        ClaimedCase("HMC", lambda step: HMC(2, step), 0.3, exact(4), True),
+        ClaimedCase("HMC", _hmc(2), 0.3, exact(4), True),
         ClaimedCase("Langevin", Langevin, 0.5, exact(8), True),
-        ClaimedCase(
-            "PartialHMC", lambda step: PartialHMC(0.7, 2, step), 0.3, exact(6), True
-        ),
+        ClaimedCase("PartialHMC", _partial_hmc(2), 0.3, exact(6), True),
         ClaimedCase("NUTS", lambda step: NUTS(step, 6), 0.5, exact(2), True),
         ClaimedCase("SGLD", SGLD, 0.03, fine(15), False),
         ClaimedCase("SGHMC", lambda step: SGHMC(step, 4.0), 0.05, fine(15), False),
         ClaimedCase("SGNHT", lambda step: SGNHT(step, 4.0), 0.05, fine(15), False),
     ]
+
+
+def _hmc(num_integration_steps: int) -> Callable[[float], HMC]:
+    return lambda step_size: HMC(
+        num_integration_steps=num_integration_steps, step_size=step_size
+    )
+
+
+def _partial_hmc(num_integration_steps: int) -> Callable[[float], PartialHMC]:
+    return lambda step_size: PartialHMC(
+        alpha=0.7, num_integration_steps=num_integration_steps, step_size=step_size
+    )
 
 
 def langevin(step_size: float) -> Oracle:

@@ -6,6 +6,7 @@ of the iterates that it is given.
 """
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -70,8 +71,8 @@ def fit_mean_field(
     def fit(key):
         keys = jax.random.split(key, _NUM_STEPS)
         (fitted, _), _ = jax.lax.scan(step, (params, optimiser.init(params)), keys)
-        family = eqx.combine(fitted, rest).family
-        return flat(family.mean), flat(family.scale)
+        function: Any = eqx.combine(fitted, rest)
+        return flat(function.family.mean), flat(function.family.scale)
 
     means, scales = jax.jit(jax.vmap(fit))(jax.random.split(key, NUM_FITS))
     means, variances = (

@@ -28,7 +28,7 @@ _NUM_CHAINS: dict[ScaleName, int] = {"quick": 2048, "gpu": 65_536, "full": 65_53
 
 SAMPLERS: dict[str, tuple[AbstractKernel, int]] = {
     "random-walk Metropolis": (RandomWalkMetropolis(1.5), 30),
-    "HMC": (HMC(50, 0.1), 3),
+    "HMC": (HMC(num_integration_steps=50, step_size=0.1), 3),
     "naive SGHMC, with test": (NaiveSGHMC(0.1, 50, adjusted=True), 8),
     "naive SGHMC, no test": (NaiveSGHMC(0.1, 50), 3),
     "SGHMC": (SGHMC(0.1, 3.0, _GRADIENT_NOISE, num_integration_steps=50), 3),
