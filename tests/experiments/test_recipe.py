@@ -1,6 +1,7 @@
 """Recipes, presets, and the names that they choose from."""
 
 import typing
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -131,6 +132,7 @@ def test_weight_decay_spares_biases():
     params = {"w": jnp.ones((2, 2)), "b": jnp.ones(2), "scale": jnp.ones(())}
     zeros = jax.tree.map(jnp.zeros_like, params)
     optimiser = _training._optimiser(0.1)(lambda step: 0.5)
+    updates: Any
     updates, _ = optimiser.update(zeros, optimiser.init(params), params)
     np.testing.assert_allclose(updates["w"], -0.5 * 0.1)
     np.testing.assert_allclose([*updates["b"], updates["scale"]], 0.0)

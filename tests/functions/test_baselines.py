@@ -1,8 +1,8 @@
 """What SDE-BNNs are compared with: dropout, ensembles, SWAG, a plain network.
 
-Seen failing: masks shared by rows in training, drawn by pixel, or not scaled; the first
-layer dropped; an ensemble's members in another order, or summed over in the loss; SWAG
-without its halves, with K for K - 1, or with deviations from the final mean.
+Seen failing: masks shared by rows in training, or not scaled; the first layer dropped;
+an ensemble's members in another order; SWAG without its halves, with K for K - 1, or
+with deviations from the final mean.
 """
 
 from typing import Any

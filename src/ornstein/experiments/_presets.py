@@ -132,13 +132,14 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
 }
 
 PRESETS: dict[tuple[ModelName, str, PresetName], dict[str, Any]] = {
-    ("sdebnn", *where): options for where, options in _SDEBNN.items()
-} | {
-    (family, kind, "cpu"): (
-        {"activation": "relu"} | options | own | _OWN.get((family, kind), {})
-    )
-    for family, own in _FAMILIES.items()
-    for kind, options in _NETWORK.items()
+    **{("sdebnn", *where): options for where, options in _SDEBNN.items()},
+    **{
+        (family, kind, "cpu"): (
+            {"activation": "relu"} | options | own | _OWN.get((family, kind), {})
+        )
+        for family, own in _FAMILIES.items()
+        for kind, options in _NETWORK.items()
+    },
 }
 """Options that differ from `Recipe`'s defaults, by family, data set (or kind) and
 preset."""

@@ -148,7 +148,9 @@ def isotonic_regression(prediction: Prediction, y: Targets) -> IsotonicRegressio
 
 @eqx.filter_jit
 def _best_log_temperature(
-    likelihood: AbstractClassLikelihood, logits: Float[Array, "rows outputs"], y: Array
+    likelihood: AbstractClassLikelihood,
+    logits: Float[Array, "rows outputs"],
+    y: Targets,
 ) -> tuple[Float[Array, ""], Array]:
     """The root of the slope in 1 / T by bisection, and whether there is one."""
 
