@@ -171,7 +171,7 @@ def test_temperature_scales_the_variance(is_wrapped):
 
 
 def test_rejection_turns_the_momentum_back(getkey):
-    """Without the flip PartialHMC's chain is not invariant (its moments go off too)."""
+    """The flip that makes PartialHMC exact, with eq. (41) by hand."""
     kernel = PartialHMC(0.9, 1, 50.0)  # rejects for certain
     state = kernel.init(POTENTIAL, START, key=getkey())
     after, info = kernel.step(POTENTIAL, state, key=(key := getkey()))
