@@ -15,7 +15,14 @@ from ornstein.functions import MCDropout, ess_bulk
 from ornstein.mcmc import HMC, RandomWalkMetropolis, warm_up_stages
 from ornstein.potential import DensityPotential
 from ornstein.prior import GaussianPrior
-from ornstein.sample import BurnIn, _run, run_chains, sample
+from ornstein.sample import (
+    BurnIn,
+    _run,
+    load_samples,
+    run_chains,
+    sample,
+    save_samples,
+)
 from ornstein.sgmcmc import SGLD, Cyclical
 
 NOISE, PRIOR_SCALE = 0.4, 1.5
@@ -186,7 +193,7 @@ def test_interrupted_chains_leave_their_samples(tmp_path, monkeypatch):
     monkeypatch.setattr(_run, "_CALL_SECONDS", 0.0)
     options = {"thin": 2, "save_every": 0.0}
     whole = run(HMC(3), **options)
-    load = lambda: orn.sample.load_samples(folder, linear(), orn.Gaussian(NOISE))
+    load = lambda: load_samples(folder, linear(), orn.Gaussian(NOISE))
     for at in (3, 27):
         folder = tmp_path / str(at)
         with pytest.raises(KeyboardInterrupt):
@@ -240,9 +247,9 @@ def test_saved_samples_come_back(tmp_path):
         likelihood=orn.Gaussian(NOISE, learn_scale=True),
         likelihood_prior=GaussianPrior(1.0),
     )
-    orn.sample.save_samples(tmp_path / "kept", samples)
+    save_samples(tmp_path / "kept", samples)
     likelihood = orn.Gaussian(1.0, learn_scale=True)
-    back = orn.sample.load_samples(tmp_path / "kept", linear(), likelihood)
+    back = load_samples(tmp_path / "kept", linear(), likelihood)
     assert isinstance(jax.tree.leaves(back.positions)[0], np.memmap)
     jax.tree.map(
         np.testing.assert_array_equal,
@@ -255,14 +262,14 @@ def test_saved_samples_come_back(tmp_path):
     )
     np.testing.assert_array_equal(ours, theirs)
     with pytest.raises(FileExistsError, match="another folder"):
-        orn.sample.save_samples(tmp_path / "kept", samples)
+        save_samples(tmp_path / "kept", samples)
     wide = eqx.nn.Linear(3, 1, key=jr.key(0))
     with pytest.raises(orn.train.CheckpointError, match="another model's"):
-        orn.sample.load_samples(tmp_path / "kept", wide, likelihood)
+        load_samples(tmp_path / "kept", wide, likelihood)
     with pytest.raises(orn.train.CheckpointError, match="only one of them"):
-        orn.sample.load_samples(tmp_path / "kept", linear(), orn.Gaussian(1.0))
+        load_samples(tmp_path / "kept", linear(), orn.Gaussian(1.0))
     with pytest.raises(orn.train.CheckpointError, match="holds no samples"):
-        orn.sample.load_samples(tmp_path, linear(), likelihood)
+        load_samples(tmp_path, linear(), likelihood)
 
 
 def test_starts_are_the_model_and_a_jitter():
