@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._tree import normal_like
 from .._types import Array, Float, Params, PRNGKeyArray
 from ..prior import AbstractPrior
 from ._softplus import softplus, softplus_inverse
@@ -66,13 +67,8 @@ class NormalFamily(AbstractFamily):
 
     def perturbation(self, *, key: PRNGKeyArray) -> Params:
         r"""$w - \mu$ of a draw."""
-        leaves, treedef = jax.tree.flatten(self.rho)
-        keys = jax.random.split(key, len(leaves))
-        drawn = [
-            softplus(rho) * jax.random.normal(k, rho.shape, rho.dtype)
-            for rho, k in zip(leaves, keys, strict=True)
-        ]
-        return jax.tree.unflatten(treedef, drawn)
+        noise = normal_like(self.rho, key=key)
+        return jax.tree.map(lambda rho, z: softplus(rho) * z, self.rho, noise)
 
     def sample(self, *, key: PRNGKeyArray) -> Params:
         """See `AbstractFamily`."""

@@ -12,7 +12,6 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 
 from .._types import Array, Bool, Float, Int, Params, PRNGKeyArray, PyTree, RealScalar
 from ..mcmc import AbstractKernel, AbstractState
@@ -105,16 +104,6 @@ def estimate_gradient(
 ) -> tuple[Float[Array, ""], Params]:
     """A batch's energy, and its gradient."""
     return jax.value_and_grad(lambda q: potential.estimate(q, key=key))(position)
-
-
-def normal_like(tree: Params, *, key: PRNGKeyArray) -> Params:
-    """Independent standard normals, leaf by leaf."""
-    leaves, treedef = jax.tree.flatten(tree)
-    keys = jr.split(key, len(leaves))
-    pairs = zip(leaves, keys, strict=True)
-    return jax.tree.unflatten(
-        treedef, [jr.normal(k, leaf.shape, leaf.dtype) for leaf, k in pairs]
-    )
 
 
 def combine_trees(coefficients: tuple[RealScalar, ...], *trees: Params) -> Params:

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
 from ..mcmc import Stage
 from ..potential import AbstractPotential
@@ -15,7 +16,6 @@ from ._base import (
     combine_trees,
     estimate_gradient,
     init_state,
-    normal_like,
     num_entries,
     root,
     square_norm,

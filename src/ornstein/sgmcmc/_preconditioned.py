@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
 from ..mcmc import Stage
 from ..potential import AbstractPotential
@@ -17,7 +18,6 @@ from ._base import (
     init_state,
     is_cold,
     like,
-    normal_like,
     num_entries,
     ratio,
     root,

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jax.core import Tracer
 
+from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
 from ..mcmc import Stage
 from ..potential import AbstractPotential
@@ -17,7 +18,6 @@ from ._base import (
     estimate_gradient,
     init_state,
     is_cold,
-    normal_like,
     num_entries,
     ratio,
     root,

@@ -2,6 +2,7 @@
 
 import jax.random as jr
 
+from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
 from ..mcmc import Stage
 from ..potential import AbstractPotential
@@ -13,7 +14,6 @@ from ._base import (
     estimate_gradient,
     init_state,
     is_cold,
-    normal_like,
     ratio,
     root,
     square_norm,

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import jax.random as jr
 
+from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
 from ..mcmc import Stage
 from ..potential import AbstractPotential
@@ -15,7 +16,6 @@ from ._base import (
     estimate_gradient,
     init_state,
     is_cold,
-    normal_like,
     num_entries,
     ratio,
     root,
