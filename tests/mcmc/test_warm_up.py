@@ -46,7 +46,20 @@ def test_warm_up_finds_scales_and_acceptance():
 
 
 def test_random_walk_is_warmed_up_too():
-    chains = warmed_up(RandomWalkMetropolis(1.0), 3000)
+    """Scales 100 apart: a walk that starts a step too large does not forget 3000.
+
+    It ends a little above the best step, for the reason above.
+    """
+    scales = np.logspace(-1, 1, 30, dtype=np.float32)
+    chains = run_chains(
+        RandomWalkMetropolis(1.0),
+        DensityPotential(lambda x: -0.5 * jnp.sum((x / jnp.asarray(scales)) ** 2)),
+        jnp.asarray(scales),
+        key=jax.random.key(0),
+        num_chains=8,
+        num_warm_up=3000,
+        num_steps=200,
+    )
     assert np.mean(chains.info.acceptance_rate) == pytest.approx(0.234, abs=0.1)
 
 
