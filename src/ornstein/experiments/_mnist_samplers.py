@@ -20,7 +20,7 @@ from ..likelihood import Categorical
 from ..mcmc import AbstractKernel
 from ..nn import MLP
 from ..plot import method_curves
-from ..prior import GaussianPrior
+from ..prior import fan_in_prior
 from ..report import save_figure
 from ..sample import sample
 from ..sgmcmc import SGHMC, SGLD
@@ -28,7 +28,7 @@ from ._study import Experiment, ScaleName, Study
 
 _EPOCHS: dict[ScaleName, int] = {"quick": 120, "gpu": 400, "full": 800}
 _BATCH_SIZE = 500
-_PRIOR_SCALE = 0.3
+_PRIOR_SCALE = 1.5
 _MOMENTUM = 0.99
 
 
@@ -80,7 +80,7 @@ def _chain(train: Split, name: str, num_epochs: int, *, seed: int) -> PosteriorS
         train,
         Categorical(),
         kernel=_kernels(len(train))[name],
-        prior=GaussianPrior(_PRIOR_SCALE),
+        prior=fan_in_prior(network, scale=_PRIOR_SCALE),
         key=key,
         num_chains=1,
         num_warmup=0,
