@@ -168,6 +168,6 @@ def in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:
         return {}
     scale = float(np.squeeze(scaling.scale))
     return {
-        "rmsein_target_units": scale * scores["rmse"],
-        "nllin_target_units": scores["nll"] + math.log(scale),
+        "rmse_in_target_units": scale * scores["rmse"],
+        "nll_in_target_units": scores["nll"] + math.log(scale),
     }
