@@ -182,6 +182,8 @@ def _score(
     study: Study, data: Data, split: Split, method: str, setting: dict[str, Any]
 ) -> dict[str, float]:
     """RMSE and log likelihood of a split, in the units of the targets."""
+    # Each fit compiles programs of its own; hundreds of them exhaust a process's maps.
+    jax.clear_caches()
     train_key, draw_key = jax.random.split(jax.random.key(study.seed))
     fitted = _METHODS[method].train(data.train, **setting, key=train_key)
     prediction = predict(fitted, split.x, key=draw_key, num_draws=_NUM_DRAWS)
