@@ -24,7 +24,7 @@ from ._study import Experiment, ScaleName, Study
 _EPOCHS: dict[ScaleName, int] = {"quick": 40, "gpu": 100, "full": 600}
 _FRACTIONS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98)
 _PRIOR = {"mixture": 0.25, "wide_scale": 1.0, "narrow_scale": 0.0025}
-_NUM_DRAWS = 10
+_NUM_DRAWS = 32
 _FINAL = Path("checkpoints") / "final.npz"
 
 
@@ -56,7 +56,8 @@ def _run(study: Study) -> list[dict[str, Any]]:
             return _judge(prune(model, fraction), run, test)
 
         name = f"pruned_{round(100 * fraction)}"
-        rows.append({"removed": fraction} | study.piece(name, settings, compute))
+        of = settings | {"num_draws": _NUM_DRAWS}
+        rows.append({"removed": fraction} | study.piece(name, of, compute))
     return [row | trained for row in rows]
 
 
