@@ -8,10 +8,11 @@ import pytest
 from jax.scipy.stats import norm
 
 from ornstein.data._base import Split
+from ornstein.functions._network import split_where
 from ornstein.likelihood import Categorical, Gaussian
 from ornstein.nn import MLP
-from ornstein.potential import DensityPotential, Potential, Tempered, split_where
-from ornstein.prior import GaussianPrior
+from ornstein.potential import DensityPotential, Potential, Tempered
+from ornstein.prior import GaussianPrior, fan_in_prior
 
 NUM_DATA = 5
 PRIOR_SCALE, NOISE = 2.0, 0.5
@@ -159,6 +160,19 @@ def test_equinox_networks_of_one_example_are_adapted(data, getkey):
     )
     energy = potential.likelihood_energy(potential.start)
     assert energy == pytest.approx(float(by_hand), rel=1e-5)
+    # `where` and priors are of the network as it was given.
+    potential = Potential(
+        network,
+        data,
+        Gaussian(NOISE),
+        prior=fan_in_prior(network),
+        where=lambda net: net.layers[-1],
+    )
+    assert potential.likelihood_energy(potential.start) == energy
+    weight, bias = network.layers[-1].weight, network.layers[-1].bias
+    prior = norm.logpdf(weight, 0.0, 1 / np.sqrt(3)).sum() + norm.logpdf(bias).sum()
+    found = potential.prior_energy(potential.start)
+    assert found == pytest.approx(-float(prior), rel=1e-5)
 
 
 class BatchNormalised(eqx.Module):

@@ -91,7 +91,8 @@ class Potential(AbstractPotential):
     own structure with `None` for what does not move.
 
     Args:
-        network: maps a batch of inputs to the likelihood's parameters.
+        network: maps a batch of inputs to the likelihood's parameters; or an
+            `eqx.nn.MLP` or `eqx.nn.Linear`.
         split: has `x` and `y`, rows first.
         likelihood: of y.
         prior: of the network's moving parameters.
@@ -129,7 +130,7 @@ class Potential(AbstractPotential):
         where: Callable[[Any], PyTree] | None = None,
         batch_size: int = 100,
     ):
-        network = as_network(network)
+        whole = as_network(network)
         if has_batch_state(network):
             raise ValueError(
                 "The network has batch statistics (batch normalisation), so that it "
@@ -158,7 +159,7 @@ class Potential(AbstractPotential):
         self.x, self.y = jax.tree.map(jnp.asarray, (split.x, split.y))
         self.batch_size = min(batch_size, self.num_data)
         row = jax.tree.map(lambda a: a[:1], self.x)
-        output = jax.eval_shape(lambda: call_network(network, row))
+        output = jax.eval_shape(lambda: call_network(whole, row))
         likelihood.check_targets(
             np.asarray(split.y), jax.tree.leaves(output)[0].shape[-1]
         )
@@ -214,7 +215,8 @@ class Potential(AbstractPotential):
     def combine(self, position: Params) -> tuple[Network, AbstractLikelihood]:
         """The network and likelihood with these parameters."""
         params, scale = position
-        return eqx.combine(params, self.network), eqx.combine(scale, self.likelihood)
+        network = as_network(eqx.combine(params, self.network))
+        return network, eqx.combine(scale, self.likelihood)
 
 
 class Tempered(AbstractPotential):

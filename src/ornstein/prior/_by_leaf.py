@@ -40,8 +40,10 @@ class ByLeaf(AbstractPrior):
         try:
             self._map(lambda prior, p: prior.check(p), params)
         except ValueError as error:
+            reason = " ".join(str(error).split())  # JAX's has many lines
             raise ValueError(
-                f"The priors of `ByLeaf` do not fit the parameters: {error}"
+                f"The priors of `ByLeaf` do not fit the parameters, whose tree, or its "
+                f"upper part, they must have: {reason}"
             ) from error
 
     def _map(self, fn, *trees: PyTree) -> PyTree:

@@ -11,9 +11,8 @@ import numpy as np
 
 from .._types import PyTree
 from ..functions import PosteriorSamples
-from ..functions._network import Network, as_network
+from ..functions._network import Network, split_where
 from ..likelihood import AbstractLikelihood
-from ..potential import split_where
 from ..train import CheckpointError, load_hyperparameters
 from ._store import STATE, create_files, flush, open_files, read_header
 
@@ -64,7 +63,7 @@ def load_samples(
     """
     path = Path(folder)
     header = read_header(path)
-    params, network = split_where(as_network(model), where)
+    params, network = split_where(model, where)
     is_learned = jax.tree.map(lambda name: name != "frozen", likelihood.labels())
     scale, fixed_likelihood = eqx.partition(likelihood, is_learned)
     lengths = (header["num_chains"], header["num_samples"])
