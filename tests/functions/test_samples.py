@@ -14,7 +14,7 @@ from scipy import optimize, stats
 import ornstein as orn
 from ornstein.functions import (
     PosteriorSamples,
-    diagnose,
+    diagnose_chains,
     e_bfmi,
     ess_bulk,
     r_hat,
@@ -187,7 +187,7 @@ def test_diagnostics_agree_with_arviz():
         [autoregression(rho, (3, 400), seed) for seed, rho in enumerate((0.2, 0.9))],
         axis=2,
     )
-    found = diagnose(draws)
+    found = diagnose_chains(draws)
     data = arviz.convert_to_dataset({"x": draws})
     for ours, theirs in [
         (found.r_hat, arviz.rhat(data)),

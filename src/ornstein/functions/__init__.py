@@ -9,7 +9,7 @@ from ._base import (
 )
 from ._chain_diagnostics import (
     ChainDiagnostics as ChainDiagnostics,
-    diagnose as diagnose,
+    diagnose_chains as diagnose_chains,
     e_bfmi as e_bfmi,
     ess_bulk as ess_bulk,
     ess_tail as ess_tail,

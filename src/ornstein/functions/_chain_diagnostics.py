@@ -31,7 +31,7 @@ class ChainDiagnostics(NamedTuple):
     ess_tail: Float[Array, "..."]
 
 
-def diagnose(draws: Draws) -> ChainDiagnostics:
+def diagnose_chains(draws: Draws) -> ChainDiagnostics:
     """All three diagnostics; see `r_hat`."""
     return ChainDiagnostics(r_hat(draws), ess_bulk(draws), ess_tail(draws))
 

@@ -13,13 +13,13 @@ from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ._base import FROZEN, AbstractRandomFunction, Draw, no_local_kl
 from ._chain_diagnostics import (
     ChainDiagnostics,
-    diagnose,
+    diagnose_chains,
     e_bfmi,
     ess_bulk,
     ess_tail,
     r_hat,
 )
-from ._network import call_network
+from ._network import as_network, call_network
 
 
 class StoredDraws(NamedTuple):
@@ -239,7 +239,7 @@ class PosteriorSamples(AbstractRandomFunction):
         Raises:
             ValueError: for fewer than 4 samples of each chain.
         """
-        return jax.tree.map(diagnose, self.function_values(x, every=every))
+        return jax.tree.map(diagnose_chains, self.function_values(x, every=every))
 
     def _network_of(self, params: PyTree, index: int | Array) -> Callable:
         chain, sample = self._order()
@@ -248,7 +248,7 @@ class PosteriorSamples(AbstractRandomFunction):
             chain, sample = jnp.asarray(chain), jnp.asarray(sample)
             params = jax.tree.map(jnp.asarray, params)
         take = lambda a: jnp.asarray(a[chain[number], sample[number]])
-        return eqx.combine(jax.tree.map(take, params), self.network)
+        return as_network(eqx.combine(jax.tree.map(take, params), self.network))
 
     def _order(self) -> tuple[np.ndarray, np.ndarray]:
         """The chain of each draw, and its sample there."""
@@ -280,5 +280,5 @@ def _spread(num: int) -> np.ndarray:
 @eqx.filter_jit
 def _outputs_of(network: PyTree, params: PyTree, x: PyTree[Array]) -> PyTree[Array]:
     """The outputs, as (chains, samples, rows, ...)."""
-    call = lambda one: call_network(eqx.combine(one, network), x)
+    call = lambda one: call_network(as_network(eqx.combine(one, network)), x)
     return jax.lax.map(lambda chain: jax.lax.map(call, chain), params)
