@@ -46,6 +46,7 @@ def test_polynomial_outside_eq_40_is_refused(gamma):
         (lambda: Polynomial(0.0), "`Polynomial.a` must be positive, got 0.0"),
         (lambda: Polynomial(0.1, 0.0), "`Polynomial.b` must be positive, got 0.0"),
         (lambda: Cyclical(-1.0, 10), "`Cyclical.peak` must be positive"),
+        (lambda: Cyclical(0.1, 4), "no sample would ever be taken"),
         (lambda: Cyclical(0.1, 0), "`Cyclical.cycle_length` must be at least 1"),
         (
             lambda: Cyclical(0.1, 10, exploration=1.0),

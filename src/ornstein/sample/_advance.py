@@ -80,7 +80,7 @@ class Sampler(eqx.Module):
     ) -> tuple[AbstractState, Array, "Kept"]:
         """Some samples of every chain, `thin` steps from one to the next.
 
-        Where a schedule has phases, those that explore are passed over.
+        Where a schedule has phases, those that explore are passed over step by step.
 
         Args:
             states: of the chains.
@@ -94,18 +94,19 @@ class Sampler(eqx.Module):
         """
 
         def thinned(carry):
-            states, time, *_ = carry
-            states, info = _repeat(self.step, states, time, thin)
+            states, time, info, num, _ = carry
+            states, info = _repeat(self.step, states, time, num, info)
             is_kept = jnp.all(jnp.asarray(getattr(info, "is_sampling", True)))
-            return states, time + thin, info, is_kept
+            # In step with the cycle, `thin` steps again would never meet the phase.
+            return states, time + num, info, jnp.ones_like(num), is_kept
 
         def keep(number, carry):
             states, time, kept = carry
-            latest = jax.tree.map(lambda a: a[number], kept.info)  # for its shape
-            states, time, info, _ = lax.while_loop(
-                lambda carry: ~carry[3],
+            nothing = jax.tree.map(lambda a: jnp.zeros_like(a[number]), kept.info)
+            states, time, info, *_ = lax.while_loop(
+                lambda carry: ~carry[-1],
                 thinned,
-                (states, time, latest, jnp.array(False)),
+                (states, time, nothing, thin, jnp.array(False)),
             )
             put = lambda a, new: lax.dynamic_update_index_in_dim(a, new, number, 0)
             kept = jax.tree.map(put, kept, Kept(states.position, info))
@@ -133,8 +134,8 @@ class Kept(NamedTuple):
     info: PyTree[Array]
 
 
-def _repeat(step, states, first, num):
-    """`num` steps one after another, and their info together."""
+def _repeat(step, states, first, num, info=None):
+    """`num` steps one after another, and their info together with that before."""
 
     def body(time, carry):
         states, info = carry
@@ -142,8 +143,9 @@ def _repeat(step, states, first, num):
         paths = jax.tree_util.tree_map_with_path(_together, info, new)
         return states, paths
 
-    _, like = eqx.filter_eval_shape(step, states, first)
-    info = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
+    if info is None:
+        _, like = eqx.filter_eval_shape(step, states, first)
+        info = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
     return lax.fori_loop(first, first + num, body, (states, info))
 
 

@@ -86,6 +86,12 @@ class Cyclical(eqx.Module):
                 f"`Cyclical.exploration` must be in [0, 1), got {self.exploration}: "
                 "it is the part of a cycle in which no samples are taken."
             )
+        if (self.cycle_length - 1) / self.cycle_length < self.exploration:
+            raise ValueError(
+                f"A cycle of {self.cycle_length} steps is over before it has explored "
+                f"{self.exploration} of itself, and no sample would ever be taken: "
+                "give a longer `cycle_length`, or less `exploration`."
+            )
 
     def __call__(self, step: Int[Array, "*steps"]) -> Float[Array, "*steps"]:
         """The number at a step."""
