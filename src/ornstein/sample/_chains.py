@@ -1,7 +1,8 @@
 """Any kernel on any potential, several chains at once: `run_chains`."""
 
+import contextlib
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def run_chains(
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Raises:
-        ValueError: for counts or starts that cannot work.
+        ValueError: for counts or starts that cannot work, or what the kernel refuses.
         NonFiniteError: if a chain leaves the finite numbers.
         FileExistsError: if the folder has samples and `resume` is false.
         CheckpointError: if what the folder has is of another run, or damaged.
@@ -103,7 +104,8 @@ def run_chains(
     num_chains = _check_starts(kernel, potential, starts, key=key)
     init_keys, step_keys = _chain_keys(key, num_chains)
     sampler = Sampler(kernel, potential, step_keys)
-    states = sampler.init(starts, init_keys)
+    with _in_one_sentence():
+        states = sampler.init(starts, init_keys)
     plan = SamplingPlan(
         num_warmup=num_warmup,
         num_samples=num_samples,
@@ -149,8 +151,19 @@ def run_chains(
     )
     if resume:
         run.resume()
-    run.go()
+    with _in_one_sentence():
+        run.go()
     return Chains(run.arrays[0], run.arrays[1], run.chain_info, run.states)
+
+
+@contextlib.contextmanager
+def _in_one_sentence() -> Iterator[None]:
+    """What a compiled program refuses, without the stacks Equinox puts around it."""
+    try:
+        yield
+    except eqx.EquinoxRuntimeError as error:
+        _, _, message = str(error).rpartition("EquinoxRuntimeError: ")
+        raise ValueError(message.partition("\n")[0]) from error
 
 
 def _check_starts(

@@ -34,6 +34,7 @@ def judge_chains(
             f"{np.mean(info['acceptance_rate']):.2g}): divide it by 10, or give a "
             "longer `num_warmup` to find one."
         )
+        return notes  # all else follows from it
     num_divergent = int(np.sum(info.get("is_divergent", 0)))
     if num_divergent:
         notes.append(

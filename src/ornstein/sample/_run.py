@@ -193,9 +193,9 @@ class Run:
             largest.append(np.max(split_r_hat(np.asarray(some))))
         return float(np.max(largest))
 
-    def _save(self) -> None:
-        is_done = self.num_kept == self.plan.num_samples
-        is_due = is_done or time.monotonic() - self.saved >= self.save_every
+    def _save(self, *, is_due: bool = False) -> None:
+        is_due |= self.num_kept == self.plan.num_samples
+        is_due |= time.monotonic() - self.saved >= self.save_every
         if self.state_path is None or not is_due:
             return
         flush(self.arrays)  # before the state that says that they are there
@@ -219,6 +219,7 @@ class Run:
                 size = f" (step size {float(np.ravel(info['step_size'])[0]):.3g})"
             kept = f"the {self.num_kept} samples of each chain before it are lost"
             if self.state_path is not None:
+                self._save(is_due=True)
                 kept = f"the {self.num_kept} before it are in {self.state_path.parent}"
             raise NonFiniteError(
                 f"Chain {chain} left the finite numbers in the {phase} after step "

@@ -124,15 +124,7 @@ def read_header(folder: Path) -> dict[str, Any]:
     """
     try:
         header = json.loads((folder / _HEADER).read_text(encoding="utf-8"))
-        names = (
-            "num_chains",
-            "num_samples",
-            "info",
-            "arrays",
-            "settings",
-            "chain_info",
-        )
-        return {name: header[name] for name in names}
+        return {name: header[name] for name in _HEADER_NAMES}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{folder} holds no samples, or they are damaged: give the folder that "
