@@ -86,6 +86,7 @@ def test_families_train_resume_and_predict(model: str, tmp_path: Path, capsys):
     path = tmp_path / "run"
     result = train(path, options)
     assert result["kl"] == 0
+    assert result["kl_path"] is result["kl_initial"] is None  # no path, and it says so
     assert (result["epistemic_share"] > 0) == (model != "deterministic")
     (path / "checkpoints" / "final.npz").unlink()
     assert main(["train", "--resume", str(path)]) == 0

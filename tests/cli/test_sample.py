@@ -48,6 +48,8 @@ def test_result_is_what_the_library_says(run: Path):
     for name, value in orn.evaluate(prediction, prepared.data.test.y).items():
         assert result[name] == pytest.approx(value, rel=1e-4), name
     assert result["kernel"] == "hmc"
+    unknown = ("elbo", "kl_path", "kl_initial", "kl_weight")
+    assert [result[name] for name in unknown] == [None] * 4
     assert result["num_parameters"] == 3 * 2 + 3 + 1 + 1
     acceptance = np.mean(samples.info["acceptance_rate"])
     assert result["acceptance_rate"] == pytest.approx(acceptance, rel=1e-4)
@@ -62,6 +64,8 @@ def test_evaluate_and_predict_read_the_run(run: Path, tmp_path: Path, capsys):
     assert main(["evaluate", str(run), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["nll"] == pytest.approx(result["nll"], rel=1e-5)
+    assert main(["evaluate", str(run), "--draws", "13"]) == 0
+    assert "some of the 12 stored samples more often" in capsys.readouterr().out
     inputs = tmp_path / "x.csv"
     _, prepared, _ = by_hand(run)
     name = prepared.data.feature_names[0] if prepared.data.feature_names else "x"

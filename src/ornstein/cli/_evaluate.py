@@ -24,7 +24,7 @@ from ..experiments import (
 from ..functions import PosteriorSamples, with_solver
 from ..train import RunFolder
 from ..train._atomic import write_atomically
-from ._run_folder import load_run
+from ._run_folder import load_run, say_draws
 from ._terminal import Terminal, as_json
 
 
@@ -66,6 +66,7 @@ class Evaluate:
                 "leave --solver, --dt, --rtol and --atol out."
             )
         draws = recipe.training.test_draws if self.draws is None else self.draws
+        say_draws(fit, draws, terminal)
         keys = Keys.of(recipe)
         result: dict[str, Any] = {
             "run": str(run.path),

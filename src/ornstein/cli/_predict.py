@@ -15,7 +15,7 @@ from ..experiments import Keys, provenance
 from ..likelihood import AbstractLocationScaleLikelihood, Categorical
 from ..predict import Prediction, predict
 from ..train._atomic import write_atomically
-from ._run_folder import load_run
+from ._run_folder import load_run, say_draws
 from ._terminal import Terminal
 
 
@@ -61,6 +61,7 @@ class Predict:
         x = read_inputs(self.inputs, prepared.data)
         training = prepared.recipe.training
         draws = training.test_draws if self.draws is None else self.draws
+        say_draws(fit, draws, terminal)
         key = Keys.of(prepared.recipe).test
         prediction = predict(fit, x, key=key, num_draws=draws)
         columns = _columns(prediction, prepared.data, self.interval)

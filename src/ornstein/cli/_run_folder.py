@@ -16,7 +16,7 @@ from ..experiments import (
     open_sampling,
     prepare,
 )
-from ..functions import AbstractRandomFunction
+from ..functions import AbstractRandomFunction, PosteriorSamples
 from ..likelihood import AbstractLikelihood
 from ..predict import Fitted
 from ..sample import SamplingPlan
@@ -164,6 +164,19 @@ def say_data(data: Data, terminal: Terminal) -> None:
     )
     for note in data.notes:
         terminal.say(f"Note: {note}")
+
+
+def say_draws(fit: Fitted, num_draws: int, terminal: Terminal) -> None:
+    """That some functions count more than others in a number of draws, if they do."""
+    num_strata = fit.model.num_strata
+    is_sampled = isinstance(fit, PosteriorSamples)
+    if num_draws % num_strata == 0 or (is_sampled and num_draws < num_strata):
+        return  # a few of many samples are a fair share of them
+    what = "stored samples" if is_sampled else "members"
+    terminal.say(
+        f"Note: {num_draws} draws count some of the {num_strata} {what} more often "
+        f"than others: a multiple of {num_strata} would not."
+    )
 
 
 def save_final(

@@ -27,6 +27,7 @@ from ._run_folder import (
     new_run,
     read_sample_recipe,
     say_data,
+    say_draws,
 )
 from ._terminal import Terminal, as_json
 
@@ -123,6 +124,7 @@ def _carry_out(
         "train_seconds": time.monotonic() - started,
         "num_chains": options.num_chains,
         "num_samples": options.num_samples,
+        "kl_weight": None,
         "notes": [*data.notes, *samples.notes],
     }
     scores, prediction = judge_samples(samples, prepared, num_draws=options.test_draws)
@@ -141,6 +143,7 @@ def _carry_out(
         num_draws=options.test_draws,
     )
     written.append(run.write_result(result))
+    say_draws(samples, options.test_draws, terminal)
     table = {name: result[name] for name in _TABLE if result.get(name) is not None}
     terminal.table(f"{options.kernel} on the test rows of {recipe.data.data}", table)
     terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))

@@ -186,7 +186,7 @@ def _figures(
 def _report(
     result: dict[str, Any], run: RunFolder, written: list[Path], terminal: Terminal
 ) -> None:
-    table = {name: result[name] for name in _TABLE if name in result}
+    table = {name: result[name] for name in _TABLE if result.get(name) is not None}
     terminal.table(f"{result['model']} on the test rows of {result['data']}", table)
     if "without_drift" in result:
         zeroed = result["without_drift"]

@@ -21,6 +21,9 @@ _BOUND_ROWS = 10_000
 
 _BLOCK_ROWS = 1_000
 
+NO_PATH_KL: dict[str, Any] = {"kl_path": None, "kl_initial": None}
+"""What a result says of a method whose weights move along no path."""
+
 
 class Judged(NamedTuple):
     """A model and likelihood, ready for `predict`.
@@ -60,6 +63,7 @@ def judge(
     prediction = predict(fit, data.test.x, key=test_key, num_draws=num_draws)
     scores: dict[str, Any] = {"num_parameters": num_trained(fit)}
     scores |= evaluate(prediction, data.test.y)
+    scores |= NO_PATH_KL
     scores |= bound(fit, data.train, key=bound_key, num_draws=num_draws)
     scores |= in_target_units(scores, data)
     if isinstance(fit.model, SDEBNN):
