@@ -30,7 +30,7 @@ class GaussianPrior(AbstractLeafPrior):
     def leaf_log_prob(self, value: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """See `AbstractLeafPrior`."""
         mean, scale = self._like(value)
-        z = (value - mean) / scale
+        z = (value - mean) * (1.0 / scale)  # one division, where the scale is one
         return -0.5 * z**2 - jnp.log(scale) - _HALF_LOG_TWO_PI
 
     def leaf_sample(
@@ -54,6 +54,5 @@ class GaussianPrior(AbstractLeafPrior):
         check_shape(self.mean.shape, shape, name)
 
     def _like(self, leaf):
-        """Mean and scale of one shape and type with a leaf, as strict rules ask."""
-        fit = lambda a: jnp.broadcast_to(a, leaf.shape).astype(leaf.dtype)
-        return fit(self.mean), fit(self.scale)
+        """Mean and scale in a leaf's type; single numbers stay single."""
+        return self.mean.astype(leaf.dtype), self.scale.astype(leaf.dtype)
