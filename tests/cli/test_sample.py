@@ -129,6 +129,15 @@ def test_a_step_size_that_diverges_fails_the_run(capsys, tmp_path):
     assert "divide the step size by 10" in capsys.readouterr().err
 
 
+def test_a_step_size_that_rejects_everything_fails_the_run(capsys, tmp_path):
+    """What was sampled stays, and is readable."""
+    options = f"{TINY} --num-warmup 0 --step-size 100 --out {tmp_path / 'run'}"
+    assert main(["sample", *options.split()]) == 1
+    assert "rejects everything" in capsys.readouterr().err.splitlines()[-1]
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["acceptance_rate"] < 0.01
+
+
 def test_defaults_suit_the_data_and_the_kernel():
     assert preset_sampling("toy/cos").sampling.kernel == "hmc"
     assert preset_sampling("digits").sampling.kernel == "sghmc"

@@ -11,6 +11,7 @@ from pathlib import Path
 import jax
 from rich.logging import RichHandler
 
+from ..sample import StuckChainError
 from ..train import CheckpointError, NonFiniteError
 from ._evaluate import Evaluate
 from ._info import Info
@@ -67,7 +68,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if os.environ.get("ORNSTEIN_TRACEBACK"):
             raise
         return _complain(error, 2)
-    except NonFiniteError as error:
+    except (NonFiniteError, StuckChainError) as error:
         return _complain(error, 1)
     finally:
         logger.removeHandler(handler)

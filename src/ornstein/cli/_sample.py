@@ -18,7 +18,7 @@ from ..experiments import (
     run_sampling,
 )
 from ..report import write_figures
-from ..sample import ChainProgress
+from ..sample import ChainProgress, StuckChainError, is_stuck
 from ..train import RunFolder
 from ._run_folder import (
     SAMPLES,
@@ -147,4 +147,6 @@ def _carry_out(
     table = {name: result[name] for name in _TABLE if result.get(name) is not None}
     terminal.table(f"{options.kernel} on the test rows of {recipe.data.data}", table)
     terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))
+    if is_stuck(samples):
+        raise StuckChainError(f"{samples.notes[0]} What was sampled is in {run.path}.")
     return result

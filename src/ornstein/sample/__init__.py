@@ -8,4 +8,5 @@ from ._callback import (
 )
 from ._chains import Chains as Chains, run_chains as run_chains
 from ._file import load_samples as load_samples, save_samples as save_samples
+from ._judge import StuckChainError as StuckChainError, is_stuck as is_stuck
 from ._sample import sample as sample

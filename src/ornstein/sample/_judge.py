@@ -15,6 +15,16 @@ _SAMPLES = 100
 """Samples of each chain that are compared there."""
 
 
+class StuckChainError(RuntimeError):
+    """No proposal was accepted: what was sampled is where the chains began."""
+
+
+def is_stuck(samples: PosteriorSamples) -> bool:
+    """Whether a kernel with a Metropolis test accepted next to nothing."""
+    rates = samples.info.get("acceptance_rate")
+    return rates is not None and float(np.mean(np.asarray(rates))) < _FEW_ACCEPTED
+
+
 def judge_chains(
     samples: PosteriorSamples, x: PyTree[Array], burn_in: BurnIn | None = None
 ) -> list[str]:
@@ -27,7 +37,7 @@ def judge_chains(
     """
     notes = []
     info = {name: np.asarray(a) for name, a in samples.info.items()}
-    if "acceptance_rate" in info and np.mean(info["acceptance_rate"]) < _FEW_ACCEPTED:
+    if is_stuck(samples):
         size = f" of {np.mean(info['step_size']):.3g}" if "step_size" in info else ""
         notes.append(
             f"The step size{size} rejects everything (acceptance "

@@ -129,19 +129,15 @@ class SGHMC(AbstractMinibatchKernel):
                     (1 - a, -eta, root(injected)), momentum, gradient, noise
                 )
             position = combine_trees((1, 1), position, momentum)
-            return (position, momentum), (energy, gradient)
+            return (position, momentum), (energy, square_norm(gradient))
 
         momentum = self._refresh(state, eta, key=fresh_key)
-        *keys, last_key = jr.split(moves_key, self.num_integration_steps)
-        qv = (state.position, momentum)
-        if keys:
-            # Without energies and norms, which are two passes over the parameters.
-            qv, _ = jax.lax.scan(
-                lambda qv, key: (move(qv, key)[0], None), qv, jnp.stack(keys)
-            )
-        (position, momentum), (energy, gradient) = move(qv, last_key)
+        keys = jr.split(moves_key, self.num_integration_steps)
+        (position, momentum), (energies, square_norms) = jax.lax.scan(
+            move, (state.position, momentum), keys
+        )
         kinetic = square_norm(momentum) / (num_entries(momentum) * eta)
-        info = step_info(self.step_size, state, energy, square_norm(gradient), kinetic)
+        info = step_info(self.step_size, state, energies[-1], square_norms[-1], kinetic)
         return state.move(position, momentum), info
 
     def warm_up(
