@@ -1,7 +1,7 @@
 """Regression on UCI's sets, all splits: our methods beside MC dropout as published.
 
 One hidden layer of 50 units and a learned noise scale. Each method's setting (prior
-scale, dropout rate, weight decay) is chosen once for each set, by the log likelihood of
+scale, dropout rate) is chosen once for each set, by the log likelihood of
 a tenth of split 0's training rows; test rows never choose. Minibatch samplers are left
 out: at the noise that these sets have, gradient noise outweighs any friction unless
 steps are too small to get anywhere.
@@ -9,19 +9,16 @@ steps are too small to get anywhere.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import optax
 
 from .._types import PRNGKeyArray
 from ..data import Data, Split, load
 from ..evaluate import evaluate
 from ..functions import (
     AbstractRandomFunction,
-    Ensemble,
     LocalReparameterised,
     MCDropout,
     MeanField,
@@ -47,6 +44,7 @@ _NUM_SPLITS: dict[ScaleName, int] = {"quick": 2, "gpu": 20, "full": 20}
 _WIDTH = 50
 _START_SCALE = 0.3
 _NUM_DRAWS = 200
+_NUM_STEPS = 50_000
 
 
 class _Method(NamedTuple):
@@ -117,31 +115,15 @@ def _mc_dropout(split: Split, rate: float, *, key: PRNGKeyArray) -> Fitted:
     return _fit(MCDropout(network, rate=rate), split, key=key)
 
 
-def _ensemble(split: Split, weight_decay: float, *, key: PRNGKeyArray) -> Fitted:
-    network_key, key = jax.random.split(key)
-    keys = jax.random.split(network_key, 5)
-    members = [_network(split, "relu", key=k) for k in keys]
-    decayed = partial(optax.adamw, weight_decay=weight_decay)
-    return _fit(Ensemble(members), split, decayed, num_steps=10_000, key=key)
-
-
-def _fit(
-    model: AbstractRandomFunction,
-    split: Split,
-    optimiser: Callable = optax.adam,
-    *,
-    num_steps: int = 50_000,
-    key: PRNGKeyArray,
-) -> Fitted:
+def _fit(model: AbstractRandomFunction, split: Split, *, key: PRNGKeyArray) -> Fitted:
     batch_size = min(64, len(split))
     return fit(
         model,
         split,
         Gaussian(_START_SCALE, learn_scale=True),
         key=key,
-        num_epochs=num_steps * batch_size // len(split),
+        num_epochs=_NUM_STEPS * batch_size // len(split),
         batch_size=batch_size,
-        optimiser=optimiser,
         learning_rate=3e-3,
         kl_warmup=0.3,
         snr_decay=None,
@@ -156,7 +138,6 @@ _METHODS = {
         [{"prior_scale": 1.0, "activation": name} for name in ("relu", "tanh")],
         _mean_field,
     ),
-    "ensemble": _Method([{"weight_decay": w} for w in (0.01, 0.1, 1.0)], _ensemble),
 }
 
 
