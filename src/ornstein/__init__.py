@@ -52,7 +52,12 @@ from .mcmc import (
     PartialHMC as PartialHMC,
     RandomWalkMetropolis as RandomWalkMetropolis,
 )
-from .potential import DensityPotential as DensityPotential, Potential as Potential
+from .potential import (
+    AbstractPotential as AbstractPotential,
+    DensityPotential as DensityPotential,
+    Potential as Potential,
+    Tempered as Tempered,
+)
 from .predict import (
     Prediction as Prediction,
     isotonic_regression as isotonic_regression,

@@ -60,12 +60,14 @@ def _network(split: Split, activation: str, *, key: PRNGKeyArray) -> MLP:
 
 
 def _hmc(split: Split, prior_scale: float, *, key: PRNGKeyArray) -> Fitted:
-    return _chains(split, HMC(50, 0.005), prior_scale, thin=1, key=key)
+    kernel = HMC(num_integration_steps=50, step_size=0.005)
+    return _chains(split, kernel, prior_scale, thin=1, key=key)
 
 
 def _partial_hmc(split: Split, prior_scale: float, *, key: PRNGKeyArray) -> Fitted:
     """As many gradients, in paths that go on: α = 0.9 keeps most of the momentum."""
-    return _chains(split, PartialHMC(0.9, 10, 0.005), prior_scale, thin=5, key=key)
+    kernel = PartialHMC(alpha=0.9, num_integration_steps=10, step_size=0.005)
+    return _chains(split, kernel, prior_scale, thin=5, key=key)
 
 
 def _chains(
