@@ -14,18 +14,32 @@ from ._adapters import (
     PerRow as PerRow,
 )
 from ._conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose
+from ._initialise import Initialise as Initialise, he_normal as he_normal
 from ._layers import (
     AbstractLayer as AbstractLayer,
     Conv2d as Conv2d,
     ConvTranspose2d as ConvTranspose2d,
     Linear as Linear,
 )
+from ._lenet import LeNet as LeNet
 from ._networks import (
     MLP as MLP,
     ConvBlock as ConvBlock,
     MakeTimeLayer as MakeTimeLayer,
     TimeLayer as TimeLayer,
     TimeMLP as TimeMLP,
+)
+from ._nodes import (
+    Layer as Layer,
+    is_layer as is_layer,
+    layers_of as layers_of,
+    num_inputs as num_inputs,
+    num_nodes as num_nodes,
+)
+from ._norm import (
+    BatchNorm as BatchNorm,
+    FilterResponseNorm as FilterResponseNorm,
+    ThresholdedLinear as ThresholdedLinear,
 )
 from ._parameters import (
     fan_ins as fan_ins,
@@ -34,6 +48,7 @@ from ._parameters import (
 )
 from ._shapes import (
     Augment as Augment,
+    adaptive_average_pool as adaptive_average_pool,
     average_pool as average_pool,
     depth_to_space as depth_to_space,
     max_pool as max_pool,
@@ -50,3 +65,10 @@ from ._time import (
     Ignore as Ignore,
     Squash as Squash,
 )
+from ._vgg import (
+    CIFAR_HEAD as CIFAR_HEAD,
+    IMAGENET_HEAD as IMAGENET_HEAD,
+    VGG16 as VGG16,
+    VGGHead as VGGHead,
+)
+from ._wide_resnet import WideResNet as WideResNet

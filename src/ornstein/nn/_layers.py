@@ -107,7 +107,9 @@ class Conv2d(AbstractLayer):
         in_channels: channels in.
         out_channels: channels out.
         kernel_size: taps along both axes.
-        stride: the output has ⌈size / stride⌉ pixels along each axis.
+        stride: pixels from one window to the next, along both axes.
+        padding: `"SAME"` (the output has ⌈size / stride⌉ pixels along each axis),
+            `"VALID"`, or the zeros at each of the four sides, as PyTorch counts them.
         use_bias: whether there is a number to add for each channel.
         key: randomness of the kernel.
     """
@@ -115,6 +117,7 @@ class Conv2d(AbstractLayer):
     weight: Float[Array, "kernel_size kernel_size in_channels out_channels"]
     bias: Float[Array, " out_channels"] | None
     stride: int = eqx.field(static=True)
+    padding: str | int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -123,6 +126,7 @@ class Conv2d(AbstractLayer):
         kernel_size: int,
         *,
         stride: int = 1,
+        padding: str | int = "SAME",
         use_bias: bool = True,
         key: PRNGKeyArray,
     ):
@@ -132,6 +136,15 @@ class Conv2d(AbstractLayer):
         self.weight = _normal(key, shape, math.prod(shape[:-1]))
         self.bias = jnp.zeros(out_channels) if use_bias else None
         self.stride = stride
+        self.padding = padding
+
+    def __check_init__(self):
+        is_count = isinstance(self.padding, int) and self.padding >= 0
+        if not is_count and self.padding not in ("SAME", "VALID"):
+            raise ValueError(
+                '`padding` must be "SAME", "VALID" or the number of zeros at each '
+                f"side, got {self.padding!r}."
+            )
 
     @property
     def fan_in(self) -> int:
@@ -144,7 +157,11 @@ class Conv2d(AbstractLayer):
         x: Float[Array, "*lead height width in_features"],
     ) -> Float[Array, "*lead out_height out_width out_features"]:
         """The convolution with any kernel of the same taps."""
-        return conv2d(x, weight, stride=self.stride)
+        num_zeros = self.padding
+        padding = (
+            num_zeros if isinstance(num_zeros, str) else ((num_zeros, num_zeros),) * 2
+        )
+        return conv2d(x, weight, stride=self.stride, padding=padding)
 
 
 class ConvTranspose2d(AbstractLayer):

@@ -4,6 +4,8 @@ from typing import TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from .._types import PyTree
 
@@ -11,10 +13,13 @@ Module = TypeVar("Module")
 
 
 def num_parameters(module: PyTree) -> int:
-    """How many floating-point numbers a module holds."""
-    return sum(
-        leaf.size for leaf in jax.tree.leaves(module) if eqx.is_inexact_array(leaf)
-    )
+    """How many floating-point numbers a module holds, batch statistics left out.
+
+    Args:
+        module: any tree. From `eqx.filter_eval_shape` it costs no memory.
+    """
+    leaves = jax.tree.leaves(module, is_leaf=_is_state_index)
+    return sum(leaf.size for leaf in leaves if _is_inexact(leaf))
 
 
 def scale_parameters(module: Module, scale: float) -> Module:
@@ -49,3 +54,13 @@ def fan_ins(module: PyTree) -> PyTree[int | None]:
 
 def _knows_fan_in(node: object) -> bool:
     return isinstance(node, eqx.Module) and hasattr(node, "fan_in")
+
+
+def _is_state_index(node: object) -> bool:
+    return isinstance(node, eqx.nn.StateIndex)
+
+
+def _is_inexact(leaf: object) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray | jax.ShapeDtypeStruct) and (
+        jnp.issubdtype(leaf.dtype, jnp.inexact)
+    )

@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from .._types import Array, Float
 
@@ -100,6 +101,39 @@ def max_pool(
         ValueError: if the pixels don't divide into squares.
     """
     return jnp.max(_blocks(x, window), (-4, -2))
+
+
+def adaptive_average_pool(
+    x: Float[Array, "*lead height width channels"], size: int
+) -> Float[Array, "*lead size size channels"]:
+    """Means over windows that cover the images, placed as PyTorch places them.
+
+    Window i of an axis of n pixels goes from ⌊i n / size⌋ to ⌈(i + 1) n / size⌉; where
+    `size` doesn't divide n, neighbours overlap. Two small matrix products.
+
+    Args:
+        x: images.
+        size: pixels of a side that come out.
+
+    Raises:
+        ValueError: for a size below 1.
+    """
+    if size < 1:
+        raise ValueError(f"`size` must be at least 1, got {size}.")
+    height, width = x.shape[-3:-1]
+    if (height, width) == (size, size):
+        return x
+    rows = _window_means(height, size).astype(x.dtype)
+    columns = _window_means(width, size).astype(x.dtype)
+    return jnp.einsum("...hwc,ih,jw->...ijc", x, rows, columns)
+
+
+def _window_means(num_pixels: int, size: int) -> np.ndarray:
+    means = np.zeros((size, num_pixels))
+    for i in range(size):
+        window = slice(i * num_pixels // size, -(-(i + 1) * num_pixels // size))
+        means[i, window] = 1 / (window.stop - window.start)
+    return means
 
 
 def _blocks(
