@@ -124,9 +124,11 @@ def bound(
 @eqx.filter_jit
 def _draws(fit, batch, key, *, num_draws: int):
     x, y = batch
+    model = eqx.nn.inference_mode(fit.model)
 
     def one(index):
-        draw = fit.model(x, key=key, index=index, state=fit.state)
+        state = jax.tree.map(lambda leaf: leaf, fit.state)  # may be used only once
+        draw = model(x, key=key, index=index, state=state)
         fits = fit.likelihood.log_prob(draw.output, y) - draw.local_kl
         kl = sum(draw.terms.values()) if draw.terms else draw.kl
         return jnp.sum(fits), {"kl": jnp.asarray(kl), **draw.terms}

@@ -18,9 +18,16 @@ from ._chain_diagnostics import (
 )
 from ._deterministic import Deterministic as Deterministic
 from ._ensemble import Ensemble as Ensemble
+from ._implicit import ImplicitBNN as ImplicitBNN
 from ._integrator import Integrator as Integrator, with_solver as with_solver
 from ._mc_dropout import MCDropout as MCDropout
 from ._mean_field import MeanField as MeanField
+from ._node_noise import (
+    AbstractNodeKL as AbstractNodeKL,
+    MixtureMeanKL as MixtureMeanKL,
+    MonteCarloKL as MonteCarloKL,
+    NodeMixture as NodeMixture,
+)
 from ._prune import Pruned as Pruned, prune as prune
 from ._samples import PosteriorSamples as PosteriorSamples
 from ._sde_block import SDEBlock as SDEBlock, WeightPrior as WeightPrior

@@ -89,13 +89,18 @@ def label_tree(
 ) -> PyTree[str]:
     """`label` on every floating-point array of `module`, `"frozen"` elsewhere.
 
+    The first values of batch statistics, which a module holds for `eqx.nn.State`, are
+    frozen too.
+
     Args:
         module: the tree to label.
         label: what trainable leaves are called.
         frozen: subtrees of `module` (found by identity of their leaves) that are
             not trained.
     """
-    ids = {id(leaf) for tree in frozen for leaf in jax.tree.leaves(tree)}
+    is_index = lambda node: isinstance(node, eqx.nn.StateIndex)
+    indices = filter(is_index, jax.tree.leaves(module, is_leaf=is_index))
+    ids = {id(leaf) for leaf in jax.tree.leaves((tuple(frozen), tuple(indices)))}
     return jax.tree.map(
         lambda leaf: (
             label if eqx.is_inexact_array(leaf) and id(leaf) not in ids else FROZEN

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .._types import Array, PRNGKeyArray, PyTree
 from ._base import WEIGHTS, AbstractRandomFunction, Draw, label_tree, no_local_kl
-from ._network import Network, as_network, call_network, has_batch_state
+from ._network import Network, as_network, call_network
 
 
 class Deterministic(AbstractRandomFunction):
@@ -20,7 +20,6 @@ class Deterministic(AbstractRandomFunction):
 
     Raises:
         TypeError: if the network cannot be called.
-        ValueError: if it keeps batch statistics.
     """
 
     network: Network
@@ -28,7 +27,7 @@ class Deterministic(AbstractRandomFunction):
     training_indices: tuple = eqx.field(static=True, default=(None,))
 
     def __init__(self, network: Network):
-        self.network = without_batch_state(network)
+        self.network = as_network(network)
         self.num_strata, self.training_indices = 1, (None,)
 
     def __call__(
@@ -41,21 +40,9 @@ class Deterministic(AbstractRandomFunction):
     ) -> Draw:
         """See `AbstractRandomFunction`."""
         del key, index
-        output = call_network(self.network, x)
+        output, state = call_network(self.network, x, state)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state)
 
     def labels(self) -> PyTree[str]:
         """Everything is trained."""
         return label_tree(self, WEIGHTS)
-
-
-def without_batch_state(module: Network) -> Network:
-    """A network as `as_network` makes it, if it keeps no batch statistics."""
-    network = as_network(module)
-    if has_batch_state(network):
-        raise ValueError(
-            "The network keeps batch statistics (batch normalisation), so that its "
-            "output for a row depends on the other rows: use `eqx.nn.GroupNorm` or "
-            "`LayerNorm` instead."
-        )
-    return network

@@ -11,7 +11,7 @@ import numpy as np
 from .._types import Array, PRNGKeyArray, PyTree
 from ._base import FROZEN, AbstractRandomFunction, Draw
 from ._deterministic import Deterministic
-from ._network import Network
+from ._network import Network, has_batch_state
 
 
 class Ensemble(AbstractRandomFunction):
@@ -58,6 +58,13 @@ class Ensemble(AbstractRandomFunction):
             raise ValueError(
                 f"An ensemble has at least 2 members, got {len(members)}: use "
                 "`Deterministic` for a single network."
+            )
+        if any(map(has_batch_state, members)):
+            raise ValueError(
+                "The members keep batch statistics (batch normalisation), and an "
+                "ensemble has one state for all of them: use a network without, such "
+                "as `nn.WideResNet(..., norm=nn.FilterResponseNorm)`, or fit members "
+                "by themselves."
             )
         functions = [
             m if isinstance(m, AbstractRandomFunction) else Deterministic(m)

@@ -5,26 +5,19 @@ on its outputs) replaces each layer of a network by one that carries the noise.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 import equinox as eqx
 import jax
 
-from .._types import Array, Float, PyTree
-from ..nn import AbstractLayer, PerRow
-
-Layer: TypeAlias = AbstractLayer | eqx.nn.Linear | eqx.nn.Conv
-"""A linear map and a bias; Equinox's take one example, ours any leading axes."""
-
-
-def is_layer(node: object) -> bool:
-    """Whether a node of a network is a linear or convolutional layer."""
-    return isinstance(node, Layer)
-
-
-def layers_of(network: PyTree) -> list[Layer]:
-    """The layers of a network, in the order of its tree."""
-    return [n for n in jax.tree.leaves(network, is_leaf=is_layer) if is_layer(n)]
+from .._types import Array, Float, PRNGKeyArray, PyTree
+from ..nn import (
+    AbstractLayer,
+    Layer as Layer,
+    PerRow,
+    is_layer as is_layer,
+    layers_of as layers_of,
+    num_inputs as num_inputs,
+)
 
 
 def replace_layers(network: PyTree, new: Sequence[Callable]) -> PyTree:
@@ -41,17 +34,65 @@ def takes_one_example(layer: Layer) -> bool:
     return not isinstance(layer, AbstractLayer)
 
 
-def num_inputs(layer: Layer) -> int:
-    """Features, or channels, that come into a layer."""
-    if isinstance(layer, AbstractLayer):
-        return layer.in_features
-    size = layer.in_channels if isinstance(layer, eqx.nn.Conv) else layer.in_features
-    return 1 if size == "scalar" else int(size)
-
-
 def dealt(value: Float[Array, "rows ..."], layer: Layer) -> Array | PerRow:
     """Noise of each row's own, in the form in which `layer` will meet it."""
     return PerRow(value) if takes_one_example(layer) else value
+
+
+class ScaledInputs(eqx.Module):
+    """A layer whose inputs, and perhaps bias, are multiplied before it meets them.
+
+    Attributes:
+        layer: the layer.
+        scale: a number for each feature that comes in (and each row).
+        bias_scale: a number for each feature that goes out (and each row), or `None`.
+    """
+
+    layer: Layer
+    scale: Array | PerRow
+    bias_scale: Array | PerRow | None = None
+
+    def __call__(
+        self, x: Float[Array, "..."], *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, "..."]:
+        """As the layer is called; `eqx.nn.Sequential` gives every layer a key."""
+        del key
+        x = x * beside(self.scale, x, self.layer).astype(x.dtype)
+        y = self.layer(x)
+        bias = self.layer.bias
+        if self.bias_scale is None or bias is None:
+            return y
+        # The layer has added its bias once.
+        return y + bias * (beside(self.bias_scale, y, self.layer) - 1).astype(y.dtype)
+
+
+def with_inputs_scaled(
+    layer: Layer,
+    scale: Float[Array, " in_features"],
+    bias_scale: Float[Array, " out_features"] | None = None,
+) -> Layer:
+    r"""The layer whose own weights are $U \mathrm{diag}(z)$: `ScaledInputs`, folded.
+
+    Args:
+        layer: with weights $U$.
+        scale: $z$, one for each feature that comes in.
+        bias_scale: the same of the bias.
+    """
+    weight = layer.weight
+    if isinstance(layer, AbstractLayer):
+        scaled = weight * scale[:, None]
+    elif isinstance(layer, eqx.nn.Conv):  # (out, in / groups, *taps)
+        taps = (1,) * layer.num_spatial_dims
+        grouped = weight.reshape(layer.groups, -1, *weight.shape[1:])
+        by_group = scale.reshape(layer.groups, 1, -1, *taps)
+        scaled = (grouped * by_group).reshape(weight.shape)
+    else:
+        scaled = weight * scale
+    layer = eqx.tree_at(lambda layer: layer.weight, layer, scaled)
+    if bias_scale is None or layer.bias is None:
+        return layer
+    bias = layer.bias * bias_scale.reshape(layer.bias.shape)
+    return eqx.tree_at(lambda layer: layer.bias, layer, bias)
 
 
 def beside(value: Array | PerRow, x: Float[Array, "..."], layer: Layer) -> Array:

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Array, Float, PRNGKeyArray, PyTree
-from ..nn import PerRow
 from ._base import (
     WEIGHTS,
     AbstractRandomFunction,
@@ -19,9 +18,15 @@ from ._base import (
     label_tree,
     no_local_kl,
 )
-from ._deterministic import without_batch_state
-from ._layers import Layer, beside, dealt, layers_of, num_inputs, replace_layers
-from ._network import Network, call_network
+from ._layers import (
+    Layer,
+    ScaledInputs,
+    dealt,
+    layers_of,
+    num_inputs,
+    replace_layers,
+)
+from ._network import Network, as_network, call_network
 
 
 class MCDropout(AbstractRandomFunction):
@@ -44,8 +49,8 @@ class MCDropout(AbstractRandomFunction):
 
     Raises:
         TypeError: if the network cannot be called.
-        ValueError: for a rate outside [0, 1), a network with batch statistics, or one
-            without a layer to drop inputs of.
+        ValueError: for a rate outside [0, 1), or a network without a layer to drop
+            inputs of.
 
     References:
         Gal & Ghahramani (2016), "Dropout as a Bayesian Approximation: Representing
@@ -59,7 +64,7 @@ class MCDropout(AbstractRandomFunction):
     training_indices: tuple = eqx.field(static=True)
 
     def __init__(self, network: Network, *, rate: float = 0.1, input_rate: float = 0.0):
-        self.network = without_batch_state(network)
+        self.network = as_network(network)
         self.rate, self.input_rate = rate, input_rate
         self.num_strata, self.training_indices = 1, (None,)
 
@@ -96,7 +101,7 @@ class MCDropout(AbstractRandomFunction):
             _drop_inputs(layer, rate, num_rows, key=layer_key)
             for layer, rate, layer_key in zip(layers, rates, keys, strict=True)
         ]
-        output = call_network(replace_layers(self.network, dropped), x)
+        output, state = call_network(replace_layers(self.network, dropped), x, state)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state)
 
     def labels(self) -> PyTree[str]:
@@ -104,33 +109,13 @@ class MCDropout(AbstractRandomFunction):
         return label_tree(self, WEIGHTS)
 
 
-class _DropInputs(eqx.Module):
-    """A layer that meets only some of its inputs.
-
-    Attributes:
-        layer: the layer.
-        mask: 0 or 1 / (1 - rate) for each feature that comes in (and each row).
-    """
-
-    layer: Layer
-    mask: Array | PerRow
-
-    def __call__(
-        self, x: Float[Array, "..."], *, key: PRNGKeyArray | None = None
-    ) -> Float[Array, "..."]:
-        """As the layer is called; `eqx.nn.Sequential` gives every layer a key."""
-        del key
-        mask = beside(self.mask, x, self.layer)
-        return self.layer(x * mask.astype(x.dtype))
-
-
 def _drop_inputs(
     layer: Layer, rate: float, num_rows: int | None, *, key: PRNGKeyArray
-) -> Layer | _DropInputs:
+) -> Layer | ScaledInputs:
     """The layer with one mask for all rows, or with `num_rows` masks."""
     if rate == 0:
         return layer
     rows = () if num_rows is None else (num_rows,)
     keep = jax.random.bernoulli(key, 1 - rate, (*rows, num_inputs(layer)))
     mask = jnp.where(keep, 1 / (1 - rate), 0.0)
-    return _DropInputs(layer, mask if num_rows is None else dealt(mask, layer))
+    return ScaledInputs(layer, mask if num_rows is None else dealt(mask, layer))

@@ -15,7 +15,6 @@ from ._network import (
     Network,
     as_network,
     call_network,
-    has_batch_state,
     split_where,
 )
 from ._variational import (
@@ -59,8 +58,8 @@ class MeanField(AbstractRandomFunction):
     Raises:
         TypeError: if the network cannot be called, or the estimator needs another
             family.
-        ValueError: for batch statistics, no parameters, a prior of the wrong shape, or
-            an `init_scale` that is not positive.
+        ValueError: for no parameters, a prior of the wrong shape, or an `init_scale`
+            that is not positive.
 
     References:
         Blundell, Cornebise, Kavukcuoglu & Wierstra (2015), "Weight Uncertainty in
@@ -87,12 +86,6 @@ class MeanField(AbstractRandomFunction):
         kl: AbstractWeightKL | None = None,
     ):
         as_network(network)
-        if has_batch_state(network):
-            raise ValueError(
-                "The network has batch statistics (batch normalisation), which tie the "
-                "rows of a batch together, so that it is no function of one input: use "
-                "layer or group normalisation."
-            )
         params, self.rest = split_where(network, where)
         if not jax.tree.leaves(params):
             raise ValueError(
@@ -126,7 +119,7 @@ class MeanField(AbstractRandomFunction):
         else:
             params = self.family.sample(key=key)
             network = self.with_weights(params)
-        output = call_network(network, x)
+        output, state = call_network(network, x, state)
         kl = self.kl(self.family, self.prior, params)
         value = self.family.kl(self.prior)
         terms = {"kl_weights": kl if value is None else value}

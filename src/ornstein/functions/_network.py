@@ -30,19 +30,31 @@ def as_network(module: Network) -> Network:
             f"A network must be callable, got {type(module).__name__}: give a module "
             "that maps a batch of inputs, rows first, to outputs."
         )
-    return PerExample(module) if isinstance(module, _OF_ONE_VECTOR) else module
+    module = PerExample(module) if isinstance(module, _OF_ONE_VECTOR) else module
+    return _with_named_state(module)
 
 
 def call_network(
-    network: Network, x: PyTree[Array]
-) -> PyTree[Float[Array, "batch ..."]]:
-    """Apply a network to a batch.
+    network: Network, x: PyTree[Array], state: eqx.nn.State | None = None
+) -> tuple[PyTree[Float[Array, "batch ..."]], eqx.nn.State | None]:
+    """Apply a network to a batch, with its batch statistics if it keeps any.
 
     Raises:
-        ValueError: if it cannot take one, or loses rows.
+        ValueError: if it cannot take one, loses rows, or keeps batch statistics and is
+            given none.
     """
+    is_stateful = has_batch_state(network)
+    if is_stateful and state is None:
+        raise ValueError(
+            f"`{type(network).__name__}` keeps batch statistics and was given none: "
+            "pass `state=fit.state`, or `state=eqx.nn.State(model)` of the random "
+            "function for a new one."
+        )
     try:
-        output = network(x)
+        if is_stateful:
+            output, state = network(x, state)
+        else:
+            output = network(x)
     except (TypeError, ValueError) as error:
         shapes = [leaf.shape for leaf in jax.tree.leaves(x)]
         raise ValueError(
@@ -59,13 +71,41 @@ def call_network(
                 f"{num_rows} rows, but each row needs its own output: wrap a network "
                 "of a single example in `ornstein.nn.PerExample`."
             )
-    return output
+    return output, state
 
 
 def has_batch_state(module: PyTree) -> bool:
-    """Whether a module keeps batch statistics (`eqx.nn.BatchNorm` and the like)."""
-    is_index = lambda node: isinstance(node, eqx.nn.StateIndex)
-    return any(map(is_index, jax.tree.leaves(module, is_leaf=is_index)))
+    """Whether a module keeps batch statistics (`nn.BatchNorm` and the like)."""
+    return any(map(_is_index, jax.tree.leaves(module, is_leaf=_is_index)))
+
+
+def initial_state(module: PyTree) -> eqx.nn.State | None:
+    """The batch statistics that a module starts with; `None` if it keeps none.
+
+    Raises:
+        ValueError: if the module gave them away (`eqx.nn.make_with_state` did).
+    """
+    if not has_batch_state(module):
+        return None
+    try:
+        return eqx.nn.State(module)
+    except ValueError as error:
+        raise ValueError(
+            f"`{type(module).__name__}` keeps batch statistics, whose first values "
+            "`eqx.nn.make_with_state` took out of it: pass its state as `state=`."
+        ) from error
+
+
+def without_batch_state(module: Network) -> Network:
+    """A network as `as_network` makes it, if it keeps no batch statistics."""
+    network = as_network(module)
+    if has_batch_state(network):
+        raise ValueError(
+            "The network keeps batch statistics (batch normalisation), so that its "
+            "output for a row depends on the other rows: use `nn.FilterResponseNorm`, "
+            "`eqx.nn.GroupNorm` or `LayerNorm` instead."
+        )
+    return network
 
 
 def split_where(
@@ -77,8 +117,32 @@ def split_where(
         network: any tree.
         where: the network to one of its subtrees, or to a tuple of them.
     """
-    if where is None:
-        return eqx.partition(network, eqx.is_inexact_array)
-    chosen = {id(leaf) for leaf in jax.tree.leaves(where(network))}
-    is_chosen = lambda leaf: eqx.is_inexact_array(leaf) and id(leaf) in chosen
+    chosen = jax.tree.leaves(network if where is None else where(network))
+    ids = {id(leaf) for leaf in chosen}
+    indices = filter(_is_index, jax.tree.leaves(network, is_leaf=_is_index))
+    ids -= {id(leaf) for leaf in jax.tree.leaves(list(indices))}  # no parameters
+    is_chosen = lambda leaf: eqx.is_inexact_array(leaf) and id(leaf) in ids
     return eqx.partition(network, jax.tree.map(is_chosen, network))
+
+
+def _with_named_state(module: Network) -> Network:
+    """The module with batch statistics that are found by their place in it.
+
+    By default Equinox finds them by an object made with the layer, so that no two
+    networks are one program, and their state can't be printed. Its `make_with_state`
+    names them too, but takes their first values out of the module.
+    """
+    if not has_batch_state(module):
+        return module
+    flat, treedef = jax.tree_util.tree_flatten_with_path(module, is_leaf=_is_index)
+    named = []
+    for path, node in flat:
+        if _is_index(node) and not isinstance(node.marker, str):
+            node = eqx.nn.StateIndex(node.init)
+            object.__setattr__(node, "marker", jax.tree_util.keystr(path))
+        named.append(node)
+    return jax.tree.unflatten(treedef, named)
+
+
+def _is_index(node: object) -> bool:
+    return isinstance(node, eqx.nn.StateIndex)

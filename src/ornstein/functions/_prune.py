@@ -64,7 +64,8 @@ class Pruned(AbstractRandomFunction):
     ) -> Draw:
         """See `AbstractRandomFunction`."""
         params = self.family.sample(key=draw_key(key, index))
-        output = call_network(as_network(eqx.combine(params, self.rest)), x)
+        network = as_network(eqx.combine(params, self.rest))
+        output, state = call_network(network, x, state)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state)
 
     def labels(self) -> PyTree[str]:

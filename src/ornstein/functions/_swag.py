@@ -15,8 +15,7 @@ import numpy as np
 
 from .._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ._base import FROZEN, AbstractRandomFunction, Draw, draw_key, no_local_kl
-from ._deterministic import without_batch_state
-from ._network import Network, as_network, call_network
+from ._network import Network, as_network, call_network, without_batch_state
 
 
 class SWAG(AbstractRandomFunction):
@@ -97,7 +96,7 @@ class SWAG(AbstractRandomFunction):
     ) -> Draw:
         """See `AbstractRandomFunction`."""
         params = self.draw_params(key=draw_key(key, index))
-        output = call_network(eqx.combine(params, self.network), x)
+        output, _ = call_network(eqx.combine(params, self.network), x)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state)
 
     def draw_params(self, *, key: PRNGKeyArray) -> Params:

@@ -1,12 +1,16 @@
 """Modules that take one example, made to take any leading axes."""
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._types import Array, Float, RealScalar
+
+Output: TypeAlias = Float[Array, "..."] | tuple[Float[Array, "..."], eqx.nn.State]
+"""An array, and the state of batch statistics for a module that was given one."""
 
 
 class PerRow(eqx.Module):
@@ -28,84 +32,115 @@ class ChannelsFirst(eqx.Module):
     without pixels, such as logits; the adapter takes (..., height, width, channels).
 
     Args:
-        module: for example `eqx.nn.Conv2d(1, 8, 3, key=key)`.
+        module: for example `eqx.nn.Conv2d(1, 8, 3, key=key)`. With batch statistics it
+            maps (image, state) to (output, state); its `eqx.nn.BatchNorm` layers have
+            `axis_name="batch"`.
     """
 
-    module: Callable[[Array], Array]
+    module: Callable[..., Any]
 
     def __call__(
-        self, x: Float[Array, "*lead height width channels"]
-    ) -> Float[Array, "..."]:
+        self,
+        x: Float[Array, "*lead height width channels"],
+        state: eqx.nn.State | None = None,
+    ) -> Output:
         """Apply to images of any leading axes."""
 
-        def one(module: Callable[[Array], Array], x: Array) -> Array:
-            y = module(jnp.moveaxis(x, -1, 0))
-            return jnp.moveaxis(y, 0, -1) if y.ndim == 3 else y
+        def one(module: Callable[..., Any], x: Array, *state: eqx.nn.State) -> Any:
+            y, *state = _as_tuple(module(jnp.moveaxis(x, -1, 0), *state), state)
+            y = jnp.moveaxis(y, 0, -1) if y.ndim == 3 else y
+            return (y, *state)
 
-        return _over_lead(one, self.module, x, 3)
+        return _over_lead(one, self.module, x, 3, state)
 
 
 class PerExample(eqx.Module):
     """`jax.vmap` over the leading axes, for a module of one example.
 
     Args:
-        module: a map of `x`, or of `(t, x)`.
+        module: a map of `x`, or of `(t, x)`; with batch statistics, of `(x, state)` to
+            (output, state), its `eqx.nn.BatchNorm` layers having `axis_name="batch"`.
         num_axes: how many axes an example has.
     """
 
-    module: Callable[..., Array]
+    module: Callable[..., Any]
     num_axes: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
         if self.num_axes < 0:
             raise ValueError(f"`num_axes` must not be negative, got {self.num_axes}.")
 
-    def __call__(self, *args: RealScalar | Float[Array, "..."]) -> Float[Array, "..."]:
-        """Call as `(x)` or `(t, x)`; only x has leading axes."""
-        *times, x = args
+    def __call__(
+        self, *args: RealScalar | Float[Array, "..."] | eqx.nn.State
+    ) -> Output:
+        """Call as `(x)`, `(t, x)` or `(x, state)`; only x has leading axes."""
+        state = args[-1] if isinstance(args[-1], eqx.nn.State) else None
+        *times, x = args if state is None else args[:-1]
         x = jnp.asarray(x)
         if x.ndim < self.num_axes:
             raise ValueError(
                 f"An example has {self.num_axes} axes and `x` only {x.ndim}, of shape "
                 f"{x.shape}: set `num_axes`, or give whole examples."
             )
-        return _over_lead(lambda m, x: m(*times, x), self.module, x, self.num_axes)
+
+        def one(module: Callable[..., Any], x: Array, *state: eqx.nn.State) -> Any:
+            return _as_tuple(module(*times, x, *state), state)
+
+        return _over_lead(one, self.module, x, self.num_axes, state)
 
 
 class Flattened(eqx.Module):
     """Gives a network of vectors whole images, or other arrays.
 
     Args:
-        network: a map of the last axis, such as `MLP`.
+        network: a map of the last axis, such as `MLP`; with batch statistics, of
+            (x, state) to (output, state).
         num_axes: how many axes an example has; they are joined into one.
     """
 
-    network: Callable[[Array], Array]
+    network: Callable[..., Any]
     num_axes: int = eqx.field(static=True, default=3)
 
     def __check_init__(self):
         if self.num_axes < 1:
             raise ValueError(f"`num_axes` must be at least 1, got {self.num_axes}.")
 
-    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+    def __call__(
+        self, x: Float[Array, "..."], state: eqx.nn.State | None = None
+    ) -> Output:
         """Apply to examples of any leading axes."""
-        return self.network(x.reshape(*x.shape[: x.ndim - self.num_axes], -1))
+        flat = x.reshape(*x.shape[: x.ndim - self.num_axes], -1)
+        return self.network(flat) if state is None else self.network(flat, state)
+
+
+def _as_tuple(result: Any, state: tuple[eqx.nn.State, ...]) -> tuple:
+    """(output, state) of a module that was given one, else (output,)."""
+    return tuple(result) if state else (result,)
 
 
 def _over_lead(
-    fn: Callable[[Callable[..., Array], Array], Array],
-    module: Callable[..., Array],
+    fn: Callable[..., tuple],
+    module: Callable[..., Any],
     x: Array,
     num_axes: int,
-) -> Array:
+    state: eqx.nn.State | None,
+) -> Output:
+    """`fn(module, example, *state)` to (output, *state), over the leading axes of x."""
+    states = () if state is None else (state,)
     lead = x.shape[: x.ndim - num_axes]
     if not lead:
-        return fn(module, x)
+        y, *states = fn(module, x, *states)
+        return (y, *states) if states else y
     is_per_row = lambda node: isinstance(node, PerRow)
     # Only `PerRow` values are mapped; the module's own arrays are shared by all rows.
     axes = jax.tree.map(
         lambda n: 0 if is_per_row(n) else None, module, is_leaf=is_per_row
     )
     flat = x.reshape(-1, *x.shape[x.ndim - num_axes :])
-    y = eqx.filter_vmap(fn, in_axes=(axes, 0))(module, flat)
-    return y.reshape(*lead, *y.shape[1:])
+    in_axes, out_axes = (axes, 0, *(None for _ in states)), (0, *(None for _ in states))
+    over_rows = eqx.filter_vmap(
+        fn, in_axes=in_axes, out_axes=out_axes, axis_name="batch"
+    )
+    y, *states = over_rows(module, flat, *states)
+    y = y.reshape(*lead, *y.shape[1:])
+    return (y, *states) if states else y

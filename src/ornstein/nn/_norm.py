@@ -38,7 +38,7 @@ class BatchNorm(AbstractStateful):
     offset: Float[Array, " channels"]
     index: eqx.nn.StateIndex
     inference: bool
-    momentum: float = eqx.field(static=True)
+    momentum: float
     eps: float = eqx.field(static=True)
 
     def __init__(self, num_channels: int, *, momentum: float = 0.9, eps: float = 1e-5):

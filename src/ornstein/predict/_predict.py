@@ -62,7 +62,8 @@ def predict(
     """The posterior predictive distribution of each row of `x`.
 
     Draw i is `fit.model(block, key=key, index=i)`: one function for all rows, so that
-    neither the blocks nor the other rows change what a row gets. A model with strata
+    neither the blocks nor the other rows change what a row gets; batch statistics are
+    those of training, and `eqx.nn.inference_mode` is on. A model with strata
     (ensemble members, stored samples) uses stratum i mod `num_strata`; give `num_draws`
     as a multiple of it, or the first strata count once more than the others.
 
@@ -97,6 +98,7 @@ def predict(
             raise ValueError(f"`{name}` must be at least 1, got {count}.")
     if isinstance(fit, FittedByDraw):
         fit = fit.for_draws(num_draws)
+    model = eqx.nn.inference_mode(fit.model)
 
     # Equal blocks: the last one is padded by less than one row a block.
     num_blocks = -(-num_rows // batch_size)
@@ -106,7 +108,7 @@ def predict(
         # Padding repeats the last row: real values keep adaptive solvers at ease.
         rows = np.minimum(np.arange(start, start + block_size), num_rows - 1)
         block = _predict_block(
-            fit.model,
+            model,
             fit.state,
             fit.likelihood,
             jax.tree.map(lambda leaf, rows=rows: leaf[rows], x),
@@ -141,7 +143,8 @@ def _predict_block(
     keep_draws: bool,
 ) -> PyTree | Summary:
     def draw(index):
-        return model(x, key=key, index=index, state=state).output
+        own = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
+        return model(x, key=key, index=index, state=own).output
 
     batch_size = None if draws_at_once == 1 else draws_at_once
     outputs = lax.map(draw, jnp.arange(num_draws), batch_size=batch_size)

@@ -13,6 +13,7 @@ from ._errors import (
     NonFiniteError as NonFiniteError,
 )
 from ._fit import Fit as Fit, fit as fit
+from ._implicit import implicit_options as implicit_options, nesterov as nesterov
 from ._kl_split import (
     AbstractKLSplit as AbstractKLSplit,
     GeometricSplit as GeometricSplit,
@@ -37,5 +38,6 @@ from ._schedule import (
     Step as Step,
 )
 from ._sparse_file import load_sparse as load_sparse, save_sparse as save_sparse
+from ._statistics import recompute_statistics as recompute_statistics
 from ._tune import LogUniform as LogUniform, Tuning as Tuning, tune as tune
 from ._validate import validate as validate

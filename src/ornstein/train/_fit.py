@@ -12,6 +12,7 @@ import optax
 
 from .._types import PRNGKeyArray, PyTree
 from ..functions._base import AbstractRandomFunction
+from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
 from ._check import check_clip_norm, check_data, check_decay, check_positive
 from ._early_stopping import EarlyStopping
@@ -23,6 +24,7 @@ from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
 from ._run import RunFolder
 from ._schedule import AbstractSchedule, Cosine, KLWarmup
 from ._session import Held, Session, logger
+from ._statistics import recompute_statistics
 from ._step import Trainer
 
 _ELBO = ELBO()
@@ -66,6 +68,24 @@ class Fit(eqx.Module):
             )
         model, likelihood = self.ema
         return Fit(model, likelihood, self.state, self.history)
+
+    def with_statistics_of(
+        self, x: PyTree, *, key: PRNGKeyArray, batch_size: int = 128
+    ) -> "Fit":
+        """The same fit with batch statistics computed afresh, in one pass over `x`.
+
+        For weights other than the last: a running mean of them, or a network folded
+        from an implicit one. A fit without batch statistics is returned as it is.
+
+        Args:
+            x: training inputs, rows first.
+            key: of the draws that the statistics are of.
+            batch_size: rows in a batch, whose statistics count alike.
+        """
+        state = recompute_statistics(
+            self.model, x, state=self.state, key=key, batch_size=batch_size
+        )
+        return Fit(self.model, self.likelihood, state, self.history, self.ema)
 
 
 def fit(
@@ -140,7 +160,8 @@ def fit(
             label's entries of |mean| / standard deviation of the gradient. `None`
             saves two passes over the parameters a step.
         augmentation: `(x, *, key)` to an augmented batch of inputs.
-        state: batch statistics to start from, for a model that has them.
+        state: batch statistics to start from, for a model that has them; by default
+            those that it was made with, `eqx.nn.State(model)`.
         in_memory: `True`: data on the device and many steps in one compiled call.
             `False`: batch by batch from numpy, the same numbers; also faster on a CPU
             for networks with Equinox's own convolutions, whose gradients are slow
@@ -193,9 +214,7 @@ def fit(
         )
     data = check_data(split, "split")
     held_out = None if validation is None else check_data(validation, "validation")
-    terms = _check_fits(model, likelihood, data, state)
-    if held_out is not None:
-        _check_fits(model, likelihood, held_out, state)
+    state = initial_state(model) if state is None else state
     num_data = _num_rows(data)
     if batch_size > num_data:
         logger.info("batch_size=%d clipped to the %d rows", batch_size, num_data)
@@ -205,6 +224,10 @@ def fit(
             f"A batch of {batch_size} cannot be cut into accumulate={accumulate} equal "
             "parts: choose a batch size that it divides."
         )
+    num_rows = batch_size // accumulate
+    terms = _check_fits(model, likelihood, data, state, num_rows)
+    if held_out is not None:
+        _check_fits(model, likelihood, held_out, state, num_rows)
     steps_per_epoch = num_data // batch_size
     num_steps = num_epochs * steps_per_epoch
     params, frozen, labels = split_trained(
@@ -260,15 +283,15 @@ def fit(
     return Fit(model, likelihood, model_state, session.history.arrays(), ema)
 
 
-def _check_fits(model, likelihood, data, state) -> tuple[str, ...]:
+def _check_fits(model, likelihood, data, state, num_rows) -> tuple[str, ...]:
     """Refuse targets that the likelihood, or the network's output, has no place for.
 
     Returns:
         the names of the parts of the model's KL.
     """
     x, y = data
-    one_row = jax.tree.map(
-        lambda a: jax.ShapeDtypeStruct((1, *a.shape[1:]), a.dtype), x
+    batch = jax.tree.map(
+        lambda a: jax.ShapeDtypeStruct((num_rows, *a.shape[1:]), a.dtype), x
     )
     index = model.training_indices[0]
 
@@ -276,7 +299,7 @@ def _check_fits(model, likelihood, data, state) -> tuple[str, ...]:
         draw = model(x, key=key, index=index, state=state)
         return draw.output, draw.terms
 
-    output, terms = eqx.filter_eval_shape(call, one_row, jax.random.key(0), state)
+    output, terms = eqx.filter_eval_shape(call, batch, jax.random.key(0), state)
     likelihood.check_targets(y, jax.tree.leaves(output)[0].shape[-1])
     return tuple(sorted(terms))
 

@@ -39,6 +39,7 @@ def validate(
         num_draws: rounded up to a multiple of the model's strata.
         state: batch statistics.
     """
+    model = eqx.nn.inference_mode(model)
     num_draws = math.ceil(num_draws / model.num_strata) * model.num_strata
     num_rows = _num_rows(data)
     size = min(num_rows, BLOCK_ROWS)

@@ -1,0 +1,72 @@
+"""Batch statistics of given weights: one pass over the data."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import Array, PRNGKeyArray, PyTree, RealScalar
+from ..functions._base import AbstractRandomFunction
+from ..functions._network import has_batch_state, initial_state
+from ..nn import BatchNorm
+
+
+def recompute_statistics(
+    model: AbstractRandomFunction,
+    x: PyTree[Array],
+    *,
+    key: PRNGKeyArray,
+    state: eqx.nn.State | None = None,
+    batch_size: int = 128,
+) -> eqx.nn.State | None:
+    """Batch statistics for weights that training did not end with.
+
+    Those of `nn.BatchNorm` become the mean of the batches' own, as in PyTorch's
+    `update_bn`; those of `eqx.nn.BatchNorm` go on as its running averages do.
+
+    Args:
+        model: as it is in training.
+        x: training inputs, rows first; rows that don't fill a batch are left out.
+        key: of the draws.
+        state: what to start from; by default what the model was made with.
+        batch_size: rows in a batch; clipped to the data.
+
+    Returns:
+        The state, or `None` for a model without batch statistics.
+
+    References:
+        Izmailov et al. (2018), "Averaging Weights Leads to Wider Optima and Better
+        Generalization", section 3.2.
+    """
+    if not has_batch_state(model):
+        return None
+    state = initial_state(model) if state is None else state
+    model = eqx.nn.inference_mode(model, value=False)
+    num_rows = jax.tree.leaves(x)[0].shape[0]
+    batch_size = min(batch_size, num_rows)
+    for i in range(num_rows // batch_size):
+        rows = slice(i * batch_size, (i + 1) * batch_size)
+        batch = jax.tree.map(lambda a, rows=rows: jnp.asarray(a[rows]), x)
+        batch_key = jax.random.fold_in(key, i)
+        share = jnp.asarray(i / (i + 1))  # of what was met before: a mean of all
+        state = _next_state(model, batch, state, share, key=batch_key)
+    return state
+
+
+@eqx.filter_jit
+def _next_state(
+    model: AbstractRandomFunction,
+    x: PyTree[Array],
+    state: eqx.nn.State,
+    momentum: RealScalar,
+    *,
+    key: PRNGKeyArray,
+) -> eqx.nn.State | None:
+    is_norm = lambda node: isinstance(node, BatchNorm)
+
+    def with_momentum(node):
+        if not is_norm(node):
+            return node
+        return eqx.tree_at(lambda norm: norm.momentum, node, momentum)
+
+    model = jax.tree.map(with_momentum, model, is_leaf=is_norm)
+    return model(x, key=key, index=None, state=state).state
