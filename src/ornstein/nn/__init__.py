@@ -13,7 +13,9 @@ from ._adapters import (
     PerExample as PerExample,
     PerRow as PerRow,
 )
+from ._alexnet import AlexNet as AlexNet
 from ._conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose
+from ._fixup import FixupLayer as FixupLayer, fixup as fixup
 from ._initialise import Initialise as Initialise, he_normal as he_normal
 from ._layers import (
     AbstractLayer as AbstractLayer,
@@ -46,8 +48,10 @@ from ._parameters import (
     num_parameters as num_parameters,
     scale_parameters as scale_parameters,
 )
+from ._resnet import ResNet as ResNet
 from ._shapes import (
     Augment as Augment,
+    MaxPool as MaxPool,
     adaptive_average_pool as adaptive_average_pool,
     average_pool as average_pool,
     depth_to_space as depth_to_space,

@@ -65,7 +65,7 @@ def convolution(
     kernel_size: int,
     *,
     stride: int = 1,
-    padding: str | int = "SAME",
+    padding: int | None = None,
     use_bias: bool | None = None,
     norm: MakeNorm | None = None,
     activation: Activation | None = None,
@@ -73,15 +73,16 @@ def convolution(
 ) -> Chain:
     """A convolution, with its normalisation and its activation where there are any.
 
-    A normalisation has an offset of its own, so that `use_bias=None` adds a bias only
-    without one.
+    Zeros at each side are half a kernel, or `padding`: PyTorch's way, which differs
+    from `"SAME"` where the stride is above 1. A normalisation has an offset of its
+    own, so that `use_bias=None` adds a bias only without one.
     """
     conv = Conv2d(
         in_channels,
         out_channels,
         kernel_size,
         stride=stride,
-        padding=padding,
+        padding=kernel_size // 2 if padding is None else padding,
         use_bias=norm is None if use_bias is None else use_bias,
         key=key,
     )

@@ -25,12 +25,16 @@ def num_parameters(module: PyTree) -> int:
 def scale_parameters(module: Module, scale: float) -> Module:
     """The module with every parameter times `scale`; at 0, a layer is the zero map."""
     return jax.tree.map(
-        lambda leaf: leaf * scale if eqx.is_inexact_array(leaf) else leaf, module
+        lambda leaf: leaf * scale if eqx.is_inexact_array(leaf) else leaf,
+        module,
+        is_leaf=_is_state_index,
     )
 
 
 def fan_ins(module: PyTree) -> PyTree[int | None]:
     """For every parameter, how many inputs meet in one output; `None` for other leaves.
+
+    Batch statistics are no parameters.
 
     A module with a `fan_in` (our layers, `Concat`, `ConcatCoord`) answers for all that
     it holds, its bias too. Elsewhere a matrix or kernel is taken to be Equinox's, out
@@ -43,17 +47,23 @@ def fan_ins(module: PyTree) -> PyTree[int | None]:
         return leaf.size // leaf.shape[0] if leaf.ndim > 1 else 1
 
     def of_node(node):
+        if _is_state_index(node):
+            return jax.tree.map(lambda _: None, node)
         if not _knows_fan_in(node):
             return of_leaf(node)
         return jax.tree.map(
             lambda leaf: node.fan_in if eqx.is_inexact_array(leaf) else None, node
         )
 
-    return jax.tree.map(of_node, module, is_leaf=_knows_fan_in)
+    return jax.tree.map(of_node, module, is_leaf=_is_special)
 
 
 def _knows_fan_in(node: object) -> bool:
     return isinstance(node, eqx.Module) and hasattr(node, "fan_in")
+
+
+def _is_special(node: object) -> bool:
+    return _knows_fan_in(node) or _is_state_index(node)
 
 
 def _is_state_index(node: object) -> bool:

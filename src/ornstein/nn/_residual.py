@@ -1,7 +1,7 @@
 """Blocks with a shortcut around them, and the networks made of such blocks."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -34,8 +34,30 @@ class AbstractBlock(AbstractStateful):
     shortcut: eqx.AbstractVar[Chain]
 
 
+class ResidualBlock(AbstractBlock):
+    """activation(shortcut(x) + branch(x)): the form of He et al. (2016).
+
+    Attributes:
+        branch: convolutions, each with its normalisation, and activations between them.
+        shortcut: a 1×1 convolution and its normalisation, or empty.
+        activation: what the sum meets.
+    """
+
+    branch: Chain
+    shortcut: Chain
+    activation: Chain
+
+    def __call__(
+        self, x: Float[Array, "..."], state: State
+    ) -> tuple[Float[Array, "..."], State]:
+        """Apply to images of any leading axes."""
+        y, state = run(self.branch, x, state)
+        x, state = run(self.shortcut, x, state)
+        return run(self.activation, x + y, state)
+
+
 class PreActivationBlock(AbstractBlock):
-    """x + branch(opening(x)), or a projection of opening(x) in place of x.
+    """x + branch(h) with h = opening(x), or shortcut(h) + branch(h).
 
     The second form of He et al. (2016, "Identity mappings in deep residual networks").
 
@@ -53,11 +75,77 @@ class PreActivationBlock(AbstractBlock):
         self, x: Float[Array, "..."], state: State
     ) -> tuple[Float[Array, "..."], State]:
         """Apply to images of any leading axes."""
-        opened, state = run(self.opening, x, state)
-        y, state = run(self.branch, opened, state)
+        h, state = run(self.opening, x, state)
+        y, state = run(self.branch, h, state)
         if self.shortcut:
-            x, state = run(self.shortcut, opened, state)
+            x, state = run(self.shortcut, h, state)
         return x + y, state
+
+
+class MakeBlock(Protocol):
+    """`basic_block` and its like."""
+
+    def __call__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        stride: int,
+        norm: MakeNorm | None,
+        activation: Activation,
+        key: PRNGKeyArray,
+    ) -> AbstractBlock:
+        """A block that divides the pixels of a side by `stride`."""
+        ...
+
+
+def basic_block(
+    in_channels: int,
+    out_channels: int,
+    *,
+    stride: int,
+    norm: MakeNorm | None,
+    activation: Activation,
+    key: PRNGKeyArray,
+) -> ResidualBlock:
+    """Two 3×3 convolutions, the first of which strides."""
+    key1, key2, shortcut_key = jr.split(key, 3)
+    size = out_channels
+    branch = (
+        *convolution(in_channels, size, 3, stride=stride, norm=norm, key=key1),
+        *make_activation(activation, size),
+        *convolution(size, size, 3, norm=norm, key=key2),
+    )
+    shortcut = _projection(in_channels, size, stride, norm=norm, key=shortcut_key)
+    return ResidualBlock(branch, shortcut, make_activation(activation, size))
+
+
+def bottleneck_block(
+    in_channels: int,
+    out_channels: int,
+    *,
+    stride: int,
+    norm: MakeNorm | None,
+    activation: Activation,
+    key: PRNGKeyArray,
+) -> ResidualBlock:
+    """1×1 to a quarter of the channels, 3×3 with the stride, 1×1 to all of them.
+
+    The stride is where PyTorch has it; He et al. have it in the first convolution.
+    """
+    key1, key2, key3, shortcut_key = jr.split(key, 4)
+    size = max(1, out_channels // 4)
+    branch = (
+        *convolution(in_channels, size, 1, norm=norm, key=key1),
+        *make_activation(activation, size),
+        *convolution(size, size, 3, stride=stride, norm=norm, key=key2),
+        *make_activation(activation, size),
+        *convolution(size, out_channels, 1, norm=norm, key=key3),
+    )
+    shortcut = _projection(
+        in_channels, out_channels, stride, norm=norm, key=shortcut_key
+    )
+    return ResidualBlock(branch, shortcut, make_activation(activation, out_channels))
 
 
 def pre_activation_block(
@@ -71,33 +159,67 @@ def pre_activation_block(
 ) -> PreActivationBlock:
     """Two 3×3 convolutions, the first of which strides."""
     key1, key2, shortcut_key = jr.split(key, 3)
-    opening = make_norm(norm, in_channels) + make_activation(activation, in_channels)
-    # The last convolution and the projection meet the next block's normalisation only
-    # in their sum; its offset is bias enough for both.
-    branch = convolution(
-        in_channels,
-        out_channels,
-        3,
-        stride=stride,
-        padding=1,
-        norm=norm,
-        activation=activation,
-        key=key1,
-    ) + convolution(
-        out_channels, out_channels, 3, padding=1, use_bias=norm is None, key=key2
+    size = out_channels
+    # The next block's normalisation follows the last convolution and the projection,
+    # by way of their sum.
+    use_bias = norm is None
+    branch = (
+        *convolution(in_channels, size, 3, stride=stride, norm=norm, key=key1),
+        *make_activation(activation, size),
+        *convolution(size, size, 3, use_bias=use_bias, key=key2),
     )
-    shortcut = ()
-    if stride != 1 or in_channels != out_channels:
-        shortcut = convolution(
-            in_channels,
-            out_channels,
-            1,
-            stride=stride,
-            padding=0,
-            use_bias=norm is None,
-            key=shortcut_key,
-        )
-    return PreActivationBlock(opening, branch, shortcut)
+    return PreActivationBlock(
+        make_norm(norm, in_channels) + make_activation(activation, in_channels),
+        branch,
+        _projection(in_channels, size, stride, use_bias=use_bias, key=shortcut_key),
+    )
+
+
+def _projection(
+    in_channels: int, out_channels: int, stride: int, **kwargs: Any
+) -> Chain:
+    """A 1×1 convolution where the shape changes: option B of He et al. (2016)."""
+    if stride == 1 and in_channels == out_channels:
+        return ()
+    return convolution(in_channels, out_channels, 1, stride=stride, **kwargs)
+
+
+def stages(
+    make_block: MakeBlock,
+    in_channels: int,
+    channels: Sequence[int],
+    num_blocks: Sequence[int],
+    *,
+    norm: MakeNorm | None,
+    activation: Activation,
+    key: PRNGKeyArray,
+) -> tuple[AbstractBlock, ...]:
+    """The blocks of all stages; each stage but the first halves the sides.
+
+    Args:
+        make_block: the kind of block.
+        in_channels: channels that come in.
+        channels: channels that come out of each stage.
+        num_blocks: of each stage.
+        norm: see the networks.
+        activation: see the networks.
+        key: randomness of the weights.
+    """
+    blocks = []
+    keys = iter(jr.split(key, sum(num_blocks)))
+    for stage, (size, count) in enumerate(zip(channels, num_blocks, strict=True)):
+        for i in range(count):
+            block = make_block(
+                in_channels,
+                size,
+                stride=2 if stage > 0 and i == 0 else 1,
+                norm=norm,
+                activation=activation,
+                key=next(keys),
+            )
+            blocks.append(block)
+            in_channels = size
+    return tuple(blocks)
 
 
 class AbstractResidualNetwork(eqx.Module):

@@ -1,5 +1,8 @@
 """Wide residual networks."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.random as jr
 
@@ -8,7 +11,12 @@ from ._chain import Activation, Chain, MakeNorm, convolution, make_activation, m
 from ._initialise import Initialise, he_normal
 from ._layers import Linear
 from ._norm import BatchNorm
-from ._residual import AbstractBlock, AbstractResidualNetwork, pre_activation_block
+from ._residual import (
+    AbstractBlock,
+    AbstractResidualNetwork,
+    pre_activation_block,
+    stages,
+)
 
 _STEM_CHANNELS = 16
 
@@ -23,7 +31,7 @@ class WideResNet(AbstractResidualNetwork):
         in_channels: of the images.
         norm: `BatchNorm`, another class of channels, or `None`.
         activation: a function, or a class of channels.
-        initialise: `he_normal` or another `initialise(network, key=key)`.
+        initialise: `he_normal`, or with `norm=None` also `fixup`.
         key: randomness of the weights.
 
     References:
@@ -34,7 +42,7 @@ class WideResNet(AbstractResidualNetwork):
     stem: Chain
     blocks: tuple[AbstractBlock, ...]
     end: Chain
-    classifier: Linear
+    classifier: Callable[..., Any]
 
     def __init__(
         self,
@@ -58,32 +66,22 @@ class WideResNet(AbstractResidualNetwork):
             raise ValueError(f"`widen` must be at least 1, got {widen}.")
         stem_key, blocks_key, classifier_key, init_key = jr.split(key, 4)
 
-        blocks, size = [], _STEM_CHANNELS
-        keys = iter(jr.split(blocks_key, 3 * num_blocks))
-        for stage in range(3):
-            channels = _STEM_CHANNELS * widen * 2**stage
-            for i in range(num_blocks):
-                block = pre_activation_block(
-                    size,
-                    channels,
-                    stride=2 if stage > 0 and i == 0 else 1,
-                    norm=norm,
-                    activation=activation,
-                    key=next(keys),
-                )
-                blocks.append(block)
-                size = channels
-
+        channels = [_STEM_CHANNELS * widen * factor for factor in (1, 2, 4)]
         stem = convolution(
-            in_channels,
-            _STEM_CHANNELS,
-            3,
-            padding=1,
-            use_bias=norm is None,
-            key=stem_key,
+            in_channels, _STEM_CHANNELS, 3, use_bias=norm is None, key=stem_key
         )
+        blocks = stages(
+            pre_activation_block,
+            _STEM_CHANNELS,
+            channels,
+            (num_blocks,) * 3,
+            norm=norm,
+            activation=activation,
+            key=blocks_key,
+        )
+        size = channels[-1]
         end = make_norm(norm, size) + make_activation(activation, size)
         classifier = Linear(size, num_classes, key=classifier_key)
         self.stem, self.blocks, self.end, self.classifier = initialise(
-            (stem, tuple(blocks), end, classifier), key=init_key
+            (stem, blocks, end, classifier), key=init_key
         )
