@@ -57,9 +57,15 @@ class ScaledInputs(eqx.Module):
     ) -> Float[Array, "..."]:
         """As the layer is called; `eqx.nn.Sequential` gives every layer a key."""
         del key
-        x = x * beside(self.scale, x, self.layer).astype(x.dtype)
-        y = self.layer(x)
         bias = self.layer.bias
+        if num_inputs(self.layer) == 1:
+            # A single number may as well multiply the output, whose gradient costs
+            # nothing: that of a first convolution's input is half of LeNet's step.
+            y = self.layer(x)
+            scale = beside(self.scale, y, self.layer).astype(y.dtype)
+            y = y * scale if bias is None else (y - bias) * scale + bias
+        else:
+            y = self.layer(x * beside(self.scale, x, self.layer).astype(x.dtype))
         if self.bias_scale is None or bias is None:
             return y
         # The layer has added its bias once.
@@ -102,8 +108,18 @@ def beside(value: Array | PerRow, x: Float[Array, "..."], layer: Layer) -> Array
         value: (features,), shared by all rows; or (rows, features), as `dealt` gave it.
         x: the array to multiply.
         layer: whose input or output x is.
+
+    Raises:
+        ValueError: if a layer of one example met all rows' numbers at once.
     """
-    value = value.value if isinstance(value, PerRow) else value
+    if isinstance(value, PerRow):
+        value = value.value
+        if value.ndim > 1:  # (rows, features): nobody dealt them
+            raise ValueError(
+                "A layer that takes one example met a batch whose rows have their own "
+                "noise: wrap the network in `ornstein.nn.PerExample` (or "
+                "`ChannelsFirst`) instead of calling `jax.vmap` in it."
+            )
     if takes_one_example(layer):  # (features, *pixels); `value` is (features,)
         return value.reshape(value.shape + (1,) * (x.ndim - value.ndim))
     between = (1,) * (x.ndim - value.ndim)
