@@ -12,12 +12,12 @@ from jax import lax
 
 from ornstein.nn import conv2d, conv2d_transpose
 from ornstein.nn._conv_forms import (
-    Geometry,
     cpu_input_gradient,
     cpu_kernel_gradient,
     plain_input_gradient,
     plain_kernel_gradient,
 )
+from ornstein.nn._conv_geometry import Geometry
 
 
 def reference(x, kernel, stride=1, padding: Any = "SAME"):

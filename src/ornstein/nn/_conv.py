@@ -9,8 +9,6 @@ from jax.custom_batching import custom_vmap
 
 from .._types import Array, Float
 from ._conv_forms import (
-    Geometry,
-    Pads,
     cpu_conv,
     cpu_input_gradient,
     cpu_kernel_gradient,
@@ -18,6 +16,7 @@ from ._conv_forms import (
     plain_input_gradient,
     plain_kernel_gradient,
 )
+from ._conv_geometry import Geometry, Pads
 
 
 def _batched(

@@ -14,7 +14,7 @@ measured inside `lax.scan` by `benchmarks/conv.py` and its relatives, on 128 ima
 28×28 with 32 channels.
 """
 
-import dataclasses
+from collections.abc import Callable
 from typing import TypeAlias
 
 import jax
@@ -22,39 +22,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._types import Array
+from ._conv_geometry import Geometry, Pads
+from ._conv_products import band_conv, band_waste, image_conv, pixel_conv
 
-Pads: TypeAlias = tuple[tuple[int, int], ...]
-"""Zeros before and after each of the two axes."""
+Form: TypeAlias = Callable[[Geometry, Array, Array], Array]
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
 
-
-@dataclasses.dataclass(frozen=True)
-class Geometry:
-    """All static numbers of one convolution: hashable, so that it can be a jit key.
-
-    Attributes:
-        stride: along both axes.
-        pads: zeros added before and after each axis of the image.
-        image_shape: height and width of x.
-        kernel_shape: height and width of k.
-    """
-
-    stride: int
-    pads: Pads
-    image_shape: tuple[int, int]
-    kernel_shape: tuple[int, int]
-
-    @property
-    def out_shape(self) -> tuple[int, int]:
-        """Height and width of g."""
-        height, width = (
-            (size + sum(pad) - kernel) // self.stride + 1
-            for size, pad, kernel in zip(
-                self.image_shape, self.pads, self.kernel_shape, strict=True
-            )
-        )
-        return height, width
+# Up to how many channels, times the waste of `band_conv`, it beats Eigen: see
+# `benchmarks/conv.py`.
+_BAND_CONV, _BAND_GRADIENT, _BAND_KERNEL = 6.5, 17.0, 10.0
 
 
 def _convolve(
@@ -70,6 +47,25 @@ def _convolve(
     )
 
 
+def _wrt_image(form: Form, geometry: Geometry, g: Array, kernel: Array) -> Array:
+    shape = (g.shape[0], *geometry.image_shape, kernel.shape[2])
+    x = jax.ShapeDtypeStruct(shape, g.dtype)
+    (dx,) = jax.linear_transpose(lambda x: form(geometry, x, kernel), x)(g)
+    return dx
+
+
+def _wrt_kernel(form: Form, geometry: Geometry, x: Array, g: Array) -> Array:
+    shape = (*geometry.kernel_shape, x.shape[3], g.shape[3])
+    kernel = jax.ShapeDtypeStruct(shape, x.dtype)
+    (dk,) = jax.linear_transpose(lambda k: form(geometry, x, k), kernel)(g)
+    return dk
+
+
+def _flip(kernel: Array) -> Array:
+    """The kernel of the input gradient at stride 1, and back."""
+    return jnp.flip(kernel, (0, 1)).swapaxes(2, 3)
+
+
 # As XLA knows them: what a GPU runs, by way of cuDNN.
 
 
@@ -78,29 +74,45 @@ def plain_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
 
 
 def plain_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
-    shape = (g.shape[0], *geometry.image_shape, kernel.shape[2])
-    x = jax.ShapeDtypeStruct(shape, g.dtype)
-    (dx,) = jax.linear_transpose(lambda x: plain_conv(geometry, x, kernel), x)(g)
-    return dx
+    return _wrt_image(plain_conv, geometry, g, kernel)
 
 
 def plain_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
-    shape = (*geometry.kernel_shape, x.shape[3], g.shape[3])
-    kernel = jax.ShapeDtypeStruct(shape, x.dtype)
-    (dk,) = jax.linear_transpose(lambda k: plain_conv(geometry, x, k), kernel)(g)
-    return dk
+    return _wrt_kernel(plain_conv, geometry, x, g)
 
 
 # For the CPU.
 
 
+def _product(geometry: Geometry) -> Form | None:
+    """The dense product that the convolution is, if it is one."""
+    if any(pad != (0, 0) for pad in geometry.pads):
+        return None
+    if geometry.kernel_shape == (1, 1):
+        return pixel_conv
+    if geometry.kernel_shape == geometry.image_shape:
+        return image_conv
+    return None
+
+
+def _pays(geometry: Geometry, num_channels: int, most: float) -> bool:
+    """Whether the band costs less than what few channels cost Eigen."""
+    return num_channels * band_waste(geometry) <= most
+
+
 def cpu_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
-    # An odd number of channels keeps Eigen off its vectorised path: 3 to 32 channels
-    # take 8.2 ms, and padded to 4, 3.1 ms. A single channel is fast as it is, and
-    # with many the copy costs what it gains.
-    num_channels = x.shape[3]
-    if num_channels % 2 == 1 and 1 < num_channels < 16:
-        extra = -num_channels % 4
+    num_in, num_out = kernel.shape[2:]
+    product = _product(geometry)
+    if product is not None:
+        return product(geometry, x, kernel)
+    if _pays(geometry, num_in, _BAND_CONV):
+        return band_conv(geometry, x, kernel)
+    if geometry.stride == 1 and _pays(geometry.flipped, num_out, _BAND_GRADIENT):
+        return _wrt_image(band_conv, geometry.flipped, x, _flip(kernel))
+    # An odd number of channels keeps Eigen off its vectorised path; with many the copy
+    # costs what it gains.
+    if num_in % 2 == 1 and 1 < num_in < 16:
+        extra = -num_in % 4
         x = jnp.pad(x, ((0, 0), (0, 0), (0, 0), (0, extra)))
         kernel = jnp.pad(kernel, ((0, 0), (0, 0), (0, extra), (0, 0)))
     return _convolve(x, kernel, geometry.stride, geometry.pads)
@@ -114,6 +126,11 @@ def cpu_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
     ordinary convolution over i for each phase r, and no zeros are ever inserted. At
     stride 1 there is one phase, and its kernel is k flipped.
     """
+    product = _product(geometry)
+    if product is not None:
+        return _wrt_image(product, geometry, g, kernel)
+    if _pays(geometry, kernel.shape[2], _BAND_GRADIENT):
+        return _wrt_image(band_conv, geometry, g, kernel)
     stride = geometry.stride
     phases, out_pads = [], []
     for axis in (0, 1):
@@ -143,6 +160,13 @@ def cpu_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     taps_high, taps_wide = geometry.kernel_shape
     num_taps = taps_high * taps_wide
     num_in, num_out = x.shape[3], g.shape[3]
+    product = _product(geometry)
+    if product is not None:
+        return _wrt_kernel(product, geometry, x, g)
+    if _pays(geometry, num_in, _BAND_KERNEL):
+        return _wrt_kernel(band_conv, geometry, x, g)
+    if geometry.stride == 1 and _pays(geometry.flipped, num_out, _BAND_KERNEL):
+        return _flip(_wrt_kernel(band_conv, geometry.flipped, g, x))
     # Few channels: one matrix product with all shifts of the thinner array (32 to 3
     # channels: 13.0 ms as a convolution, 3.1 ms so; 3 to 32: 8.8 and 2.8).
     if num_taps * num_in <= 36:
@@ -151,13 +175,7 @@ def cpu_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
         return dk.reshape(taps_high, taps_wide, num_in, num_out)
     if num_taps * num_out <= 72 and geometry.stride == 1:
         # Σ_p x[p + i - a] g[p] = Σ_q x[q] g[q - i + a]: shifts of g, taps reversed.
-        pads = tuple(
-            (taps - 1 - low, taps - 1 - high)
-            for taps, (low, high) in zip(
-                geometry.kernel_shape, geometry.pads, strict=True
-            )
-        )
-        shifts = _shifts(g, geometry.kernel_shape, 1, pads)
+        shifts = _shifts(g, geometry.kernel_shape, 1, geometry.flipped.pads)
         dk = x.reshape(-1, num_in).T @ shifts.reshape(-1, num_taps * num_out)
         dk = dk.reshape(num_in, taps_high, taps_wide, num_out)
         return jnp.flip(dk.transpose(1, 2, 0, 3), (0, 1))
