@@ -35,6 +35,7 @@ class _Peek:
     data: str = "digits"
     preset: PresetName = "cpu"
     model: ModelName = "sdebnn"
+    network: str | None = None
     kernel: KernelName | None = None
 
 
@@ -59,8 +60,9 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
             f"there is no command {args[0]!r}: give one of {', '.join(commands)}."
         )
     peek = _peek(args[1:]) if args[0] in ("train", "sample") else _Peek()
+    recipe = preset_recipe(peek.data, peek.preset, peek.model, peek.network)
     defaults = {
-        Train: Train(preset_recipe(peek.data, peek.preset, peek.model), peek.preset),
+        Train: Train(recipe, peek.preset),
         Sample: Sample(preset_sampling(peek.data, peek.kernel)),
     }
     choices = tuple(
@@ -95,7 +97,7 @@ def _check_resume(given: Train | Sample, default: Train | Sample) -> None:
 
 
 def _peek(args: Sequence[str]) -> _Peek:
-    """The data, preset, model and kernel among the arguments, in any order."""
+    """Those that decide defaults among the arguments, in any order."""
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             peek, _ = tyro.cli(

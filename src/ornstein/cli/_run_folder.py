@@ -16,8 +16,8 @@ from ..experiments import (
     open_sampling,
     prepare,
 )
-from ..functions import AbstractRandomFunction, PosteriorSamples
-from ..likelihood import AbstractLikelihood
+from ..functions import PosteriorSamples
+from ..functions._network import initial_state
 from ..predict import Fitted
 from ..sample import SamplingPlan
 from ..train import CheckpointError, Plan, RunFolder, load_model, save_model
@@ -179,12 +179,10 @@ def say_draws(fit: Fitted, num_draws: int, terminal: Terminal) -> None:
     )
 
 
-def save_final(
-    run: RunFolder, model: AbstractRandomFunction, likelihood: AbstractLikelihood
-) -> Path:
-    """Write the trained model, and say where."""
+def save_final(run: RunFolder, fit: Fitted) -> Path:
+    """Write the trained model with its batch statistics, and say where."""
     path = final_path(run)
-    save_model(path, (model, likelihood))
+    save_model(path, (fit.model, fit.likelihood, fit.state))
     return path
 
 
@@ -203,11 +201,12 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
     if "sampling" in _read_config(run):
         prepared = prepare(read_sample_recipe(run).recipe)
         return run, prepared, open_sampling(prepared, run.checkpoints / SAMPLES)
-    prepared = prepare(read_recipe(run))
+    # Its weights are all in the file below: none that it started from are needed.
+    prepared = prepare(read_recipe(run).changed(pretrained=None))
     final = final_path(run)
     if not final.is_file():
         raise CheckpointError(
             f"{path} is not finished: go on with `ornstein train --resume {path}`."
         )
-    model, likelihood = load_model(final, (prepared.model, prepared.likelihood))
-    return run, prepared, Judged(model, likelihood)
+    like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
+    return run, prepared, Judged(*load_model(final, like))

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import tyro
 
 from ..experiments import (
+    HELD_OUT,
+    MODELS,
     Keys,
     Prepared,
     PresetName,
@@ -36,6 +38,9 @@ _TABLE = (
     "rmse",
     "rmse_in_target_units",
     "nll",
+    "nll_errors",
+    "top_3_accuracy",
+    "top_5_accuracy",
     "ece",
     "brier",
     "crps",
@@ -44,10 +49,15 @@ _TABLE = (
     "aleatoric",
     "epistemic",
     "epistemic_share",
+    "disagreement",
+    "pairwise_kl",
     "elbo",
     "kl_path",
     "kl_initial",
     "kl_weights",
+    "kl_mixture",
+    "kl_mixture_se",
+    "kl_nodes",
     "kl_weight",
     "drift_gain",
     "drift_gain_se",
@@ -60,15 +70,17 @@ _TABLE = (
 class Train:
     """Train a Bayesian network and judge it on test rows.
 
-    Defaults are those of a preset for the data and the model: `ornstein train --data
-    mnist --model ensemble --help` shows an ensemble's on MNIST. Writes a run folder
-    that `evaluate`, `predict` and --resume read.
+    Defaults are those of a preset for the data, the model and the network: `ornstein
+    train --data mnist --model ensemble --help` shows an ensemble's on MNIST. Writes a
+    run folder that `evaluate`, `predict` and --resume read.
 
     Attributes:
         recipe: what, on what, and how.
         preset: where the defaults come from: cpu is minutes on two cores, paper is the
             architecture and budget of the paper.
-        tune: search these first on the validation rows, joined by commas: lr, sigma.
+        tune: search these first, joined by commas: lr, noise-lr, components, sigma. By
+            the validation rows; without any, a tenth of the training rows is held out
+            of the search alone, and the run trains on all of them.
         tune_epochs: passes over the data in each trial; a quarter of --epochs.
         out: the run folder; the first free runs/DATA-N by default.
         overwrite: replace a run that is there.
@@ -93,7 +105,7 @@ class Train:
         say_data(prepared.data, terminal)
         table = None
         if self.tune is not None:
-            terminal.say(f"Tuning {self.tune} on {len(prepared.data.validation or [])}")
+            terminal.say(f"Tuning {self.tune}{_held_out(prepared)}")
             names = [name.strip() for name in self.tune.split(",")]
             recipe, tuning = tune_recipe(prepared, names, trial_epochs=self.tune_epochs)
             table = tuning.table
@@ -113,6 +125,16 @@ class Train:
         prepared = prepare(read_recipe(run))
         say_data(prepared.data, terminal)
         return _carry_out(run, prepared, terminal, command, resume=True)
+
+
+def _held_out(prepared: Prepared) -> str:
+    """Which rows a search is judged by."""
+    rows = prepared.data.validation
+    if rows is not None:
+        return f" on {len(rows)} validation rows"
+    return (
+        f" on {HELD_OUT:.0%} of the training rows; the run then trains on all of them"
+    )
 
 
 def _carry_out(
@@ -140,7 +162,7 @@ def _carry_out(
         seconds=time.monotonic() - started,
     )
     result = as_json(result)
-    written = [save_final(run, fit.model, fit.likelihood)]
+    written = [save_final(run, fit)]
     written += _figures(run, fit, prediction, prepared)
     written.append(run.write_result(result))
     _report(result, run, written, terminal)
@@ -159,6 +181,7 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
     )
     result: dict[str, Any] = {
         "model": recipe.model.model,
+        **_network(recipe),
         "data": recipe.data.data,
         "train_seconds": float(fit.history["seconds"][-1]),
         "num_epochs": len(fit.history["seconds"]),
@@ -167,6 +190,12 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         "notes": list(data.notes),
     }
     return result | scores, prediction
+
+
+def _network(recipe: Recipe) -> dict[str, str]:
+    """The plain network, of families that have one."""
+    has_one = "network" in MODELS[recipe.model.model].options
+    return {"network": recipe.network.network} if has_one else {}
 
 
 def _figures(

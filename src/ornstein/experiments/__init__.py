@@ -5,12 +5,10 @@ from ._build import (
     build_likelihood as build_likelihood,
     build_stepsize as build_stepsize,
 )
-from ._families import (
-    MODELS as MODELS,
-    build_model as build_model,
-    build_network as build_network,
-)
+from ._families import MODELS as MODELS, build_model as build_model
 from ._judge import Judged as Judged, judge as judge, judge_ood as judge_ood
+from ._networks import build_network as build_network
+from ._options import ModelName as ModelName, SolverName as SolverName
 from ._presets import (
     PRESETS as PRESETS,
     PresetName as PresetName,
@@ -21,11 +19,7 @@ from ._provenance import (
     provenance as provenance,
     versions as versions,
 )
-from ._recipe import (
-    ModelName as ModelName,
-    Recipe as Recipe,
-    SolverName as SolverName,
-)
+from ._recipe import Recipe as Recipe
 from ._registry import EXPERIMENTS as EXPERIMENTS
 from ._sampling import (
     KernelName as KernelName,
@@ -36,11 +30,11 @@ from ._sampling import (
     preset_sampling as preset_sampling,
     run_sampling as run_sampling,
 )
+from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
 from ._study import Experiment as Experiment, ScaleName as ScaleName, Study as Study
 from ._training import (
     Keys as Keys,
     Prepared as Prepared,
     prepare as prepare,
     train as train,
-    tune_recipe as tune_recipe,
 )

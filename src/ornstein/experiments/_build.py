@@ -19,7 +19,8 @@ from ..likelihood import (
     StudentT,
 )
 from ..nn import TIME_LAYERS, activation_from_name
-from ._recipe import LikelihoodOptions, Recipe, SolverOptions, sizes
+from ._options import LikelihoodOptions, SolverOptions
+from ._recipe import Recipe, sizes
 
 SOLVERS: dict[str, Callable[[], diffrax.AbstractSolver]] = {
     "euler": sde.EulerMaruyama,

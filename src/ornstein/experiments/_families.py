@@ -2,13 +2,15 @@
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
 from typing import NamedTuple
+
+import jax
 
 from .._types import PRNGKeyArray
 from ..data import Data
 from ..functions import (
+    AbstractNodeKL,
     AbstractRandomFunction,
     AbstractWeightKL,
     AbstractWeightNoise,
@@ -16,15 +18,17 @@ from ..functions import (
     Deterministic,
     Ensemble,
     Flipout,
+    ImplicitBNN,
     LocalReparameterised,
     MCDropout,
     MeanField,
+    MixtureMeanKL,
+    MonteCarloKL,
     Reparameterised,
     SampledKL,
     StickTheLandingKL,
 )
 from ..functions._network import Network
-from ..nn import MLP, Flattened, activation_from_name
 from ..prior import (
     AbstractPrior,
     GaussianPrior,
@@ -33,7 +37,17 @@ from ..prior import (
     fan_in_prior,
 )
 from ._build import build_sdebnn
-from ._recipe import ModelOptions, Recipe, SolverOptions, WeightOptions, sizes
+from ._networks import NETWORK_OPTIONS, build_network, network_kind
+from ._options import (
+    ImplicitOptions,
+    MixtureKLName,
+    ModelName,
+    ModelOptions,
+    NetworkOptions,
+    SolverOptions,
+    WeightOptions,
+)
+from ._recipe import Recipe
 
 PRIORS: dict[str, Callable[[WeightOptions, Network], AbstractPrior]] = {
     "gaussian": lambda o, network: GaussianPrior(o.weight_scale),
@@ -53,19 +67,10 @@ WEIGHT_KLS: dict[str, AbstractWeightKL] = {
     "full": SampledKL(),
     "stl": StickTheLandingKL(),
 }
-
-
-def build_network(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
-    """A plain network for these data: an MLP of flattened inputs."""
-    shape = data.example_shape
-    mlp = MLP(
-        math.prod(shape),
-        data.num_outputs,
-        sizes(recipe.model.width, "width"),
-        activation=activation_from_name(recipe.model.activation),
-        key=key,
-    )
-    return mlp if len(shape) == 1 else Flattened(mlp, len(shape))
+MIXTURE_KLS: dict[MixtureKLName, AbstractNodeKL] = {
+    "mean": MixtureMeanKL(),
+    "monte-carlo": MonteCarloKL(),
+}
 
 
 def _mean_field(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MeanField:
@@ -82,6 +87,20 @@ def _mean_field(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MeanField:
         init_scale=options.init_scale,
         estimator=WEIGHT_NOISES[options.weight_noise],
         kl=WEIGHT_KLS[estimator],
+    )
+
+
+def _implicit(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> ImplicitBNN:
+    options = recipe.implicit
+    network_key, noise_key = jax.random.split(key)
+    return ImplicitBNN(
+        build_network(recipe, data, key=network_key),
+        num_components=options.num_components,
+        prior_scale=options.node_prior_scale,
+        init_spread=options.init_spread,
+        bias_noise=options.bias_noise,
+        kl=MIXTURE_KLS[options.mixture_kl],
+        key=noise_key,
     )
 
 
@@ -120,17 +139,22 @@ def _names(*parts: type) -> set[str]:
 
 
 _KL = {"kl_weight", "kl_warmup"}
-_NETWORK = {"model", "width", "activation"}
+_NETWORK = {"model", "network"} | NETWORK_OPTIONS
 _MEAN_FIELD = {
     *("prior", "weight_scale", "narrow_scale", "mixture", "init_scale"),
     *("weight_noise", "estimator"),
 }
+_IMPLICIT = _names(ImplicitOptions) | {"noise_learning_rate"}
+_SOME_READ = (
+    _names(ModelOptions, NetworkOptions, WeightOptions, SolverOptions) | _KL | _IMPLICIT
+)
 
-MODELS: dict[str, Family] = {
+MODELS: dict[ModelName, Family] = {
     "sdebnn": Family(
         build_sdebnn, frozenset(_names(ModelOptions, SolverOptions) | _KL)
     ),
     "mean-field": Family(_mean_field, frozenset(_NETWORK | _MEAN_FIELD | _KL)),
+    "implicit": Family(_implicit, frozenset(_NETWORK | _IMPLICIT | _KL)),
     "mc-dropout": Family(
         _mc_dropout, frozenset(_NETWORK | {"dropout", "input_dropout"})
     ),
@@ -141,23 +165,38 @@ MODELS: dict[str, Family] = {
 
 
 def check_options(recipe: Recipe) -> None:
-    """Refuse options that the recipe's family would pass over in silence.
+    """Refuse options that the recipe's family or network would pass over in silence.
 
     Raises:
         ValueError: naming the first of them.
     """
-    family = recipe.model.model
-    some_read = _names(ModelOptions, WeightOptions, SolverOptions) | _KL
+    family = MODELS[recipe.model.model]
+    unread = dict.fromkeys(_SOME_READ - family.options, f"model {recipe.model.model}")
+    if "network" in family.options:
+        network = recipe.network.network
+        options = network_kind(network).options
+        unread |= dict.fromkeys(NETWORK_OPTIONS - options, f"network {network}")
     default = Recipe()
     for part in dataclasses.fields(Recipe):
         ours, theirs = getattr(recipe, part.name), getattr(default, part.name)
-        unread = _names(type(ours)) & some_read - MODELS[family].options
-        for name in sorted(unread):
+        for name in sorted(_names(type(ours)) & set(unread)):
             if getattr(ours, name) != getattr(theirs, name):
                 option = name.replace("_", "-")
                 raise ValueError(
-                    f"--{option} does nothing for --model {family}: leave it out."
+                    f"--{option} does nothing for --{unread[name]}: leave it out."
                 )
+    _check_norm(recipe)
+
+
+def _check_norm(recipe: Recipe) -> None:
+    if recipe.model.model != "ensemble" or recipe.network.norm != "batch":
+        return
+    network = recipe.network.network
+    if "norm" in network_kind(network).options:
+        raise ValueError(
+            f"--model ensemble has one set of batch statistics and each {network} in "
+            "it needs its own: give --norm frn or --norm none."
+        )
 
 
 def build_model(

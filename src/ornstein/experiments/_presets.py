@@ -1,13 +1,17 @@
 """Settings that work for a data set: where `ornstein train` starts from.
 
 `cpu` presets are for two cores and minutes; `paper` is the architecture and budget of
-Xu et al. (2022), for an accelerator.
+Xu et al. (2022) or, for implicit networks and their twins, of Trinh et al. (2020), for
+an accelerator.
 """
 
 from pathlib import Path
 from typing import Any, Literal
 
-from ._recipe import ModelName, Recipe
+from ._implicit_presets import IMPLICIT, TABLE_2
+from ._networks import NETWORK_OPTIONS, network_kind
+from ._options import ModelName
+from ._recipe import Recipe
 
 PresetName = Literal["cpu", "paper"]
 
@@ -131,6 +135,25 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
     ("mean-field", "images"): {"init_scale": 0.02, "learning_rate": 2e-3},
 }
 
+# What only the implicit network of a paper's twins reads.
+_NODES = {"num_components", "init_spread", "node_prior_scale", "noise_learning_rate"}
+_NODES |= {"kl_warmup", "num_draws"}
+_TWINS: dict[ModelName, dict[str, Any]] = {
+    "implicit": {},
+    "deterministic": {"test_draws": 1},
+    "mc-dropout": {"dropout": 0.3, "test_draws": 80},
+}
+
+
+def _of_paper(model: ModelName, network: str, data: str) -> dict[str, Any]:
+    """Table 2 of the implicit network's paper, for it and for its twins."""
+    column = "cifar100" if data == "cifar100" else "cifar10"
+    unread = set() if model == "implicit" else _NODES
+    options = TABLE_2[network, column].items()
+    kept = {name: value for name, value in options if name not in unread}
+    return kept | _TWINS[model] | {"network": network}
+
+
 PRESETS: dict[tuple[ModelName, str, PresetName], dict[str, Any]] = {
     **{("sdebnn", *where): options for where, options in _SDEBNN.items()},
     **{
@@ -140,32 +163,65 @@ PRESETS: dict[tuple[ModelName, str, PresetName], dict[str, Any]] = {
         for family, own in _FAMILIES.items()
         for kind, options in _NETWORK.items()
     },
+    **{("implicit", kind, "cpu"): options for kind, options in IMPLICIT.items()},
+    **{
+        (model, data, "paper"): _of_paper(model, "vgg16", data)
+        for model in _TWINS
+        for data in ("images", "cifar100")
+    },
 }
 """Options that differ from `Recipe`'s defaults, by family, data set (or kind) and
 preset."""
 
 
 def preset_recipe(
-    data: str, preset: PresetName = "cpu", model: ModelName = "sdebnn"
+    data: str,
+    preset: PresetName = "cpu",
+    model: ModelName = "sdebnn",
+    network: str | None = None,
 ) -> Recipe:
-    """The recipe that `ornstein train --model MODEL --data DATA --preset PRESET` has.
+    """What `ornstein train --model MODEL --network NETWORK --data DATA` starts from.
 
     Args:
         data: as `load` takes it.
         preset: `cpu` or `paper`.
         model: the family.
+        network: another than the preset's own; families without one pass it over.
 
     Raises:
-        ValueError: if these data have no such preset.
+        ValueError: if these data have no such preset, or there is no such network.
     """
     kind = kind_of_data(data)
     found = PRESETS.get((model, data, preset), PRESETS.get((model, kind, preset)))
     if found is None:
         raise ValueError(
             f"There is no preset {preset!r} for {data} with --model {model}: leave "
-            "--preset out, or train sdebnn on images such as mnist or cifar10."
+            "--preset out, or train sdebnn or implicit on images such as cifar10."
         )
+    if network is not None and model != "sdebnn":
+        found = _with_network(found, network, data, preset, model)
     return Recipe().changed(data=data, model=model, **found)
+
+
+def _with_network(
+    options: dict[str, Any],
+    network: str,
+    data: str,
+    preset: PresetName,
+    model: ModelName,
+) -> dict[str, Any]:
+    read = network_kind(network).options
+    if network == options.get("network", "mlp"):
+        return options
+    if preset == "paper" and network.startswith("wide-resnet-"):
+        options = _of_paper(model, "wide-resnet-28-10", data)
+    own: dict[str, Any] = {"network": network}
+    if network == "mlp":
+        mlp = _NETWORK.get(data, _NETWORK[kind_of_data(data)])
+        own |= {"width": mlp["width"], "activation": "relu"}
+    if model == "ensemble" and "norm" in read:
+        own["norm"] = "frn"  # members cannot share batch statistics
+    return {n: v for n, v in options.items() if n not in NETWORK_OPTIONS} | own
 
 
 def kind_of_data(data: str) -> str:

@@ -19,15 +19,9 @@ from ..sample import SamplingCallback, load_samples, sample
 from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
 from ._families import PRIORS
 from ._judge import NO_PATH_KL, in_target_units
+from ._options import ActivationName, DataOptions, LikelihoodOptions, WeightOptions
 from ._presets import kind_of_data
-from ._recipe import (
-    ActivationName,
-    DataOptions,
-    LikelihoodOptions,
-    Recipe,
-    WeightOptions,
-    read_part,
-)
+from ._recipe import Recipe, read_part
 from ._training import Keys, Prepared
 
 KernelName = Literal[

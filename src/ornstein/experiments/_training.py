@@ -5,35 +5,41 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import optax
 
 from .._types import PRNGKeyArray
-from ..data import Data, default_augmentation, load
+from ..data import Data, default_augmentation
 from ..functions import AbstractRandomFunction
+from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
 from ..train import (
     ELBO,
+    AbstractSchedule,
     Callback,
     Constant,
     Cosine,
     EarlyStopping,
     Fit,
     ImportanceWeighted,
+    Linear,
     RunFolder,
-    Tuning,
     fit,
-    tune,
+    nesterov,
 )
 from ..train._optimiser import Rule
 from ._build import build_likelihood
 from ._families import build_model, check_options
+from ._options import ScheduleName, TrainingOptions
 from ._recipe import Recipe
+from ._rows import load_data
 
-TUNABLE = {"lr": "learning_rate", "sigma": "sigma"}
-"""What `--tune` may search, and the option of each."""
-
-_FACTORS = (1 / 3, 1.0, 3.0)
+SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
+    "cosine": {"weights": Cosine(), "noise": Cosine()},
+    "constant": {"weights": Constant(), "noise": Constant()},
+    # Nodes keep following weights to the end: Trinh et al. (2020), section 3.3.
+    "linear": {"weights": Linear(0.5, 0.9, 0.01), "noise": Constant()},
+}
+"""What a learning rate does after its peak, for each label."""
 
 
 class Keys(NamedTuple):
@@ -45,6 +51,7 @@ class Keys(NamedTuple):
         test: of predictions of the test rows.
         bound: of the draws behind the reported ELBO.
         tune: of the search.
+        statistics: of the draws behind batch statistics of averaged weights.
     """
 
     model: PRNGKeyArray
@@ -52,11 +59,12 @@ class Keys(NamedTuple):
     test: PRNGKeyArray
     bound: PRNGKeyArray
     tune: PRNGKeyArray
+    statistics: PRNGKeyArray
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Keys":
         """From the recipe's seed."""
-        return cls(*jax.random.split(jax.random.key(recipe.training.seed), 5))
+        return cls(*jax.random.split(jax.random.key(recipe.training.seed), 6))
 
 
 class Prepared(NamedTuple):
@@ -75,20 +83,6 @@ class Prepared(NamedTuple):
     likelihood: AbstractLikelihood
 
 
-def load_data(recipe: Recipe) -> Data:
-    """The data of a recipe."""
-    options = recipe.data
-    return load(
-        options.data,
-        data_dir=options.data_dir,
-        split=options.split,
-        validation_fraction=options.validation_fraction,
-        seed=recipe.training.seed,
-        target=options.target or None,
-        task=options.task,
-    )
-
-
 def prepare(recipe: Recipe, data: Data | None = None) -> Prepared:
     """Build and check everything, so that bad input stops a run before it begins.
 
@@ -100,13 +94,12 @@ def prepare(recipe: Recipe, data: Data | None = None) -> Prepared:
         ValueError: for options that cannot work, with these data or together.
     """
     _check(recipe)
-    data = load_data(recipe) if data is None else data
+    if data is None:
+        data = load_data(recipe.data, seed=recipe.training.seed)
     likelihood = build_likelihood(recipe.likelihood, data)
     model = build_model(recipe, data, key=Keys.of(recipe).model)
     _check_draws(recipe, model)
-    row = jnp.asarray(data.train.x[:1])
-    # Traced, never run: a solver refuses steps and gradients that it cannot have.
-    eqx.filter_eval_shape(lambda x, key: model(x, key=key), row, jax.random.key(0))
+    _check_step(recipe, data, model)
     return Prepared(recipe, data, model, likelihood)
 
 
@@ -135,76 +128,31 @@ def train(
         run=run,
         resume=resume,
         callbacks=callbacks,
-        **_fit_options(recipe, data),
+        **fit_options(recipe, data),
     )
-    return found if found.ema is None else found.averaged()
+    if found.ema is None:
+        return found
+    averaged = found.averaged()
+    key, batch_size = Keys.of(recipe).statistics, recipe.training.batch_size
+    return averaged.with_statistics_of(data.train.x, key=key, batch_size=batch_size)
 
 
-def tune_recipe(
-    prepared: Prepared, names: Sequence[str], *, trial_epochs: int | None = None
-) -> tuple[Recipe, Tuning]:
-    """Choose options by the validation rows.
-
-    Each is tried at a third, once and three times what the recipe says, in every
-    combination; trials are a quarter as long as the run.
+def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
+    """What a recipe says to `fit`.
 
     Args:
-        prepared: what `prepare` built.
-        names: keys of `TUNABLE`.
-        trial_epochs: passes over the data in each trial.
-
-    Returns:
-        The recipe with the best setting, and the table of all trials.
-
-    Raises:
-        ValueError: for other names, or without validation rows.
+        recipe: the options.
+        data: decide the augmentation.
     """
-    recipe, data, _, likelihood = prepared
-    for name in names:
-        if name not in TUNABLE:
-            raise ValueError(
-                f"--tune {name} is not one of {', '.join(TUNABLE)}: give one of them, "
-                "or several joined by commas."
-            )
-    if data.validation is None:
-        raise ValueError(
-            "--tune needs rows to choose by: add --validation-fraction 0.1."
-        )
-    now = recipe.to_json()
-    options = now["model"] | now["training"]
-    space = {
-        TUNABLE[name]: [factor * options[TUNABLE[name]] for factor in _FACTORS]
-        for name in names
-    }
-    for name, values in space.items():
-        check_options(recipe.changed(**{name: values[-1]}))
-    epochs = trial_epochs or max(1, recipe.training.epochs // 4)
-    keys = Keys.of(recipe)
-
-    def make_model(setting: dict[str, float]) -> AbstractRandomFunction:
-        return build_model(recipe.changed(**setting), data, key=keys.model)
-
-    tuning = tune(
-        make_model,
-        data.train,
-        likelihood,
-        validation=data.validation,
-        space=space,
-        key=keys.tune,
-        options=_fit_options(recipe.changed(epochs=epochs), data),
-    )
-    return recipe.changed(**tuning.setting), tuning
-
-
-def _fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
     options = recipe.training
-    patience = options.patience
+    patience, noise_rate = options.patience, options.noise_learning_rate
+    noise_rate = options.learning_rate if noise_rate is None else noise_rate
     return {
         "num_epochs": options.epochs,
         "batch_size": options.batch_size,
-        "learning_rate": options.learning_rate,
-        "optimiser": _optimiser(options.weight_decay),
-        "schedule": Cosine() if options.schedule == "cosine" else Constant(),
+        "learning_rate": {"weights": options.learning_rate, "noise": noise_rate},
+        "optimiser": _optimisers(options),
+        "schedule": SCHEDULES[options.schedule],
         "kl_weight": options.kl_weight,
         "kl_warmup": options.kl_warmup,
         "num_draws": options.num_draws,
@@ -218,12 +166,17 @@ def _fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
     }
 
 
-def _optimiser(weight_decay: float) -> Rule:
-    if weight_decay == 0:
-        return optax.adam
+def _optimisers(options: TrainingOptions) -> dict[str, Rule]:
+    """For each label; the distribution of nodes has a prior, and so no decay."""
+    decay = options.weight_decay
+    if options.optimiser == "nesterov":
+        return {"weights": nesterov(decay), "noise": nesterov()}
+    if decay == 0:
+        return {"weights": optax.adam, "noise": optax.adam}
     # Biases stay free, and so do the scales of likelihoods.
     is_matrix = lambda params: jax.tree.map(lambda p: p.ndim > 1, params)
-    return lambda rate: optax.adamw(rate, weight_decay=weight_decay, mask=is_matrix)
+    adamw = lambda rate: optax.adamw(rate, weight_decay=decay, mask=is_matrix)
+    return {"weights": adamw, "noise": optax.adam}
 
 
 def _augmentation(recipe: Recipe, data: Data) -> Callable | None:
@@ -251,6 +204,21 @@ def _check(recipe: Recipe) -> None:
         raise ValueError(
             "--patience needs rows to judge epochs by: add --validation-fraction 0.1."
         )
+
+
+def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> None:
+    """Trace one step on its own number of rows, without running it.
+
+    A solver refuses steps and gradients that it cannot have, a network images that it
+    cannot take, a mixture fewer rows than components.
+    """
+    options = recipe.training
+    batch_size = min(options.batch_size, len(data.train))
+    num_rows = max(1, batch_size // options.accumulate)
+    x = jax.ShapeDtypeStruct((num_rows, *data.example_shape), data.train.x.dtype)
+    index = model.training_indices[0]
+    call = lambda x, key, state: model(x, key=key, index=index, state=state).output
+    eqx.filter_eval_shape(call, x, jax.random.key(0), initial_state(model))
 
 
 def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:

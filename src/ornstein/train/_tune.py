@@ -64,13 +64,12 @@ def tune(
     space: Mapping[str, Sequence[float] | LogUniform],
     key: PRNGKeyArray,
     num_trials: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | Callable[[dict[str, float]], Mapping[str, Any]],
 ) -> Tuning:
     """Search settings for the least negative log likelihood of held-out rows.
 
     Args:
-        make_model: builds the model of a setting. It gets all of the setting;
-            `learning_rate` also goes to `fit`.
+        make_model: builds the model of a setting.
         split: training data.
         likelihood: of the targets.
         validation: the split to choose by. Never the test split.
@@ -79,7 +78,9 @@ def tune(
         key: of the search, and of every trial: all meet the same noise.
         num_trials: random settings to try; `None` tries every combination, which
             needs values rather than ranges.
-        options: further arguments of `fit`: `num_epochs` at least.
+        options: further arguments of `fit`: `num_epochs` at least. A setting's
+            `learning_rate` joins them. Or a map from a setting to all of them, where
+            more depends on it.
 
     Raises:
         ValueError: for an empty space, or a range without `num_trials`.
@@ -88,9 +89,12 @@ def tune(
     search_key, fit_key = jax.random.split(key)
     results = []
     for setting in _settings(space, num_trials, search_key):
-        arguments = dict(options or {}) | {"key": fit_key, "validation": validation}
-        if "learning_rate" in setting:
-            arguments["learning_rate"] = setting["learning_rate"]
+        if callable(options):
+            arguments = dict(options(setting))
+        else:
+            rate = {n: v for n, v in setting.items() if n == "learning_rate"}
+            arguments = {**options, **rate}
+        arguments |= {"key": fit_key, "validation": validation}
         try:
             result = fit(make_model(setting), split, likelihood, **arguments)
         except NonFiniteError as error:
