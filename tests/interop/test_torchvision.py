@@ -56,7 +56,9 @@ class ResNet(tnn.Module):
         self.conv1 = tnn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = tnn.BatchNorm2d(64)
         size = 64
-        for stage, (planes, num) in enumerate(zip((64, 128, 256, 512), nums)):
+        for stage, (planes, num) in enumerate(
+            zip((64, 128, 256, 512), nums, strict=True)
+        ):
             blocks = []
             for i in range(num):
                 stride = 2 if stage and not i else 1

@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import TypeVar
 
+import equinox as eqx
 import jax
 
 from ..nn import VGG16, AlexNet, MaxPool, ResNet, num_parameters
 from ._torchvision_names import Part, Shape, named_parts
 from ._weights_file import WeightsFile, find_weights
 
-Network = TypeVar("Network", ResNet, VGG16, AlexNet)
+Network = TypeVar("Network", bound=eqx.Module)
 
 
 def load_torchvision(
@@ -58,7 +59,7 @@ def load_torchvision(
     return jax.tree.map(swap, network, is_leaf=is_part)
 
 
-def _parts_of(network: Network) -> list[Part]:
+def _parts_of(network: eqx.Module) -> list[Part]:
     name = type(network).__name__
     if not isinstance(network, ResNet | VGG16 | AlexNet):
         raise TypeError(
