@@ -9,7 +9,6 @@ import jax.numpy as jnp
 
 from .._types import Array, Float, PRNGKeyArray
 from ._initialise import he_normal
-from ._layers import AbstractLayer
 from ._nodes import is_layer
 from ._norm import BatchNorm, FilterResponseNorm
 from ._parameters import scale_parameters
@@ -123,7 +122,7 @@ def _scalar(value: float) -> Array:
     return jnp.array(value, float)
 
 
-def _without_bias(layer: AbstractLayer) -> AbstractLayer:
+def _without_bias(layer: Any) -> Any:
     return eqx.tree_at(
         lambda layer: layer.bias, layer, None, is_leaf=lambda bias: bias is None
     )

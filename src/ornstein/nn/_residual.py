@@ -1,7 +1,7 @@
 """Blocks with a shortcut around them, and the networks made of such blocks."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -82,21 +82,8 @@ class PreActivationBlock(AbstractBlock):
         return x + y, state
 
 
-class MakeBlock(Protocol):
-    """`basic_block` and its like."""
-
-    def __call__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        stride: int,
-        norm: MakeNorm | None,
-        activation: Activation,
-        key: PRNGKeyArray,
-    ) -> AbstractBlock:
-        """A block that divides the pixels of a side by `stride`."""
-        ...
+MakeBlock: TypeAlias = Callable[..., AbstractBlock]
+"""`basic_block` and its like: channels in, channels out, and what is by keyword."""
 
 
 def basic_block(
