@@ -98,9 +98,9 @@ class ImplicitBNN(AbstractRandomFunction):
         sizes = self._sizes()
         if not sizes:
             raise ValueError(
-                f"`{type(network).__name__}` has no linear or convolutional layer whose "
-                "inputs could be random: give a network of `ornstein.nn`'s layers, or "
-                "of `eqx.nn.Linear` and `eqx.nn.Conv`."
+                f"`{type(network).__name__}` has no linear or convolutional layer, "
+                "whose inputs could be random: give a network of `ornstein.nn`'s "
+                "layers, or of `eqx.nn.Linear` and `eqx.nn.Conv`."
             )
         self.mixture = NodeMixture.init(
             num_components, sum(sizes), spread=init_spread, scale=init_scale, key=key

@@ -57,19 +57,22 @@ class ScaledInputs(eqx.Module):
     ) -> Float[Array, "..."]:
         """As the layer is called; `eqx.nn.Sequential` gives every layer a key."""
         del key
-        bias = self.layer.bias
-        if num_inputs(self.layer) == 1:
+        layer = self.layer
+        bias = None if layer.bias is None else layer.bias.ravel()
+        if num_inputs(layer) == 1:
             # A single number may as well multiply the output, whose gradient costs
             # nothing: that of a first convolution's input is half of LeNet's step.
-            y = self.layer(x)
-            scale = beside(self.scale, y, self.layer).astype(y.dtype)
-            y = y * scale if bias is None else (y - bias) * scale + bias
+            y = layer(x)
+            scale = beside(self.scale, y, layer).astype(y.dtype)
+            added = 0.0 if bias is None else beside(bias, y, layer)
+            y = (y - added) * scale + added
         else:
-            y = self.layer(x * beside(self.scale, x, self.layer).astype(x.dtype))
+            y = layer(x * beside(self.scale, x, layer).astype(x.dtype))
         if self.bias_scale is None or bias is None:
             return y
         # The layer has added its bias once.
-        return y + bias * (beside(self.bias_scale, y, self.layer) - 1).astype(y.dtype)
+        bias_scale = beside(self.bias_scale, y, layer).astype(y.dtype)
+        return y + beside(bias, y, layer) * (bias_scale - 1)
 
 
 def with_inputs_scaled(
@@ -86,14 +89,14 @@ def with_inputs_scaled(
     """
     weight = layer.weight
     if isinstance(layer, AbstractLayer):
-        scaled = weight * scale[:, None]
+        scaled = weight * scale.reshape((1,) * layer.num_pixel_axes + (-1, 1))
     elif isinstance(layer, eqx.nn.Conv):  # (out, in / groups, *taps)
         taps = (1,) * layer.num_spatial_dims
         grouped = weight.reshape(layer.groups, -1, *weight.shape[1:])
         by_group = scale.reshape(layer.groups, 1, -1, *taps)
         scaled = (grouped * by_group).reshape(weight.shape)
     else:
-        scaled = weight * scale
+        scaled = weight * scale[None]
     layer = eqx.tree_at(lambda layer: layer.weight, layer, scaled)
     if bias_scale is None or layer.bias is None:
         return layer
@@ -121,7 +124,8 @@ def beside(value: Array | PerRow, x: Float[Array, "..."], layer: Layer) -> Array
                 "`ChannelsFirst`) instead of calling `jax.vmap` in it."
             )
     if takes_one_example(layer):  # (features, *pixels); `value` is (features,)
-        return value.reshape(value.shape + (1,) * (x.ndim - value.ndim))
+        shape = value.shape + (1,) * (x.ndim - value.ndim)
+        return value.reshape(shape[: x.ndim])  # `x` may be a scalar
     between = (1,) * (x.ndim - value.ndim)
     if value.ndim == 1:
         return value.reshape(between + value.shape)

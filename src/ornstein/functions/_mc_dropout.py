@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Array, Float, PRNGKeyArray, PyTree
+from .._types import Array, PRNGKeyArray, PyTree
 from ._base import (
     WEIGHTS,
     AbstractRandomFunction,

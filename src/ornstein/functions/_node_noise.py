@@ -45,10 +45,10 @@ class NodeMixture(eqx.Module):
         scale: float,
         key: PRNGKeyArray,
     ) -> "NodeMixture":
-        r"""$\mu \sim N(1, \mathrm{spread}^2)$ and $\sigma = |N(\mathrm{scale}, \cdot)|$.
+        r"""$\mu \sim N(1, \mathrm{spread}^2)$, and $\sigma$ a normal's absolute value.
 
-        The scales have a standard deviation of 0.4 times their mean: 0.05 and 0.02 in
-        the reference's section 3.3.
+        The normal has the mean `scale` and 0.4 of it as its standard deviation: 0.05
+        and 0.02 in the reference's section 3.3.
 
         Args:
             num_components: $K$.
@@ -108,17 +108,18 @@ class NodeMixture(eqx.Module):
             first = jax.random.randint(deal_key, (), 0, num)
             mean, scale = jnp.roll(mean, first, axis=0), jnp.roll(scale, first, axis=0)
         num_hands = -(-num_rows // num)
-        shape = (num_hands, *mean.shape)
-        noise = normal_like(jax.ShapeDtypeStruct(shape, mean.dtype), key=key)
-        z = mean + scale * noise
+        noise = jax.random.normal(key, (num_hands, *mean.shape), mean.dtype)
+        z = mean[None] + scale[None] * noise
         return z.reshape(num_hands * num, -1)[:num_rows]
 
     def log_prob(self, z: Float[Array, "*draws nodes"]) -> Float[Array, "*draws"]:
         """The joint density of all nodes, nats."""
-        one = (z[..., None, :] - self.mean) / self.scale
-        log_density = -0.5 * one**2 - jnp.log(self.scale) - _HALF_LOG_TWO_PI
+        mean, scale = self.mean[None], self.scale[None]
+        one = (z.reshape(-1, 1, z.shape[-1]) - mean) / scale
+        log_density = -0.5 * one**2 - jnp.log(scale) - _HALF_LOG_TWO_PI
         by_component = jnp.sum(log_density, axis=-1)
-        return jsp.logsumexp(by_component, axis=-1) - math.log(self.num_components)
+        log_q = jsp.logsumexp(by_component, axis=-1) - math.log(self.num_components)
+        return log_q.reshape(z.shape[:-1])
 
 
 class AbstractNodeKL(eqx.Module):
@@ -143,8 +144,8 @@ class MixtureMeanKL(AbstractNodeKL):
     Of $\hat z = \frac{1}{K} \sum_k z_k$, each $z_k$ from its own component: a normal
     with mean $\frac{1}{K} \sum_k \mu_k$ and variance $\frac{1}{K^2} \sum_k \sigma_k^2$
     (equations 22 to 24). It is what the reference trains with, and at K = 1 it is the
-    KL. With more components it is the KL of another distribution than the mixture, which
-    leaves them free to spread, and the loss with it is no bound on the evidence.
+    KL. With more components it is the KL of another distribution than the mixture,
+    which leaves them free to spread, and the loss with it is no bound on the evidence.
     """
 
     def __call__(
