@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import metrics
-from ._types import Array, Float, Int
+from ._types import Array, Bool, Float, Int
 from .likelihood import (
     AbstractClassLikelihood,
     AbstractLocationScaleLikelihood,
@@ -32,8 +32,10 @@ def evaluate(prediction: Prediction, y: Targets) -> dict[str, float]:
         For every likelihood `nll` (mean, nats a row) and `nll_se`, its standard error.
         For classes also `accuracy`, `ece`, `adaptive_ece`, `classwise_ece`,
         `max_calibration_error`, `brier`, `aurc` (of errors), and means over rows of
-        `entropy`, `aleatoric`, `epistemic` (nats). For real targets `rmse` (of the mean
-        or, where there is none, the median), `crps`, `coverage_90`,
+        `entropy`, `aleatoric`, `epistemic` (nats); `top_3_accuracy` of more than 3
+        classes and `top_5_accuracy` of more than 10; and `nll_errors`, the mean over
+        rows whose class is guessed wrong, unless there are none. For real targets
+        `rmse` (of the mean or, where there is none, the median), `crps`, `coverage_90`,
         `calibration_error`, and means of `aleatoric` and `epistemic` variance where
         they exist. `epistemic_share` is epistemic / (aleatoric + epistemic).
         Several yes-or-no columns count as that many rows, but for `nll`.
@@ -48,6 +50,7 @@ def evaluate(prediction: Prediction, y: Targets) -> dict[str, float]:
         probs, classes = _as_classes(prediction, y)
         is_wrong = jnp.argmax(probs, axis=1) != classes
         scores |= _class_scores(probs, classes)
+        scores |= _error_scores(log_prob, np.asarray(is_wrong))
         scores |= {
             "aurc": metrics.aurc(metrics.entropy(probs), is_wrong),
             "entropy": jnp.mean(prediction.entropy),
@@ -83,6 +86,49 @@ def evaluate_ood(
     }
 
 
+def component_diversity(prediction: Prediction, num_strata: int) -> dict[str, float]:
+    """How much the strata of a random function differ: members, or components.
+
+    Draw i of a prediction belongs to stratum i mod `num_strata`; the probabilities of
+    each stratum are averaged over its draws.
+
+    Args:
+        prediction: of classes, with its draws.
+        num_strata: the model's, at least 2.
+
+    Returns:
+        `disagreement`, the share of rows on which two strata guess different classes,
+        and `pairwise_kl` (nats), both means over pairs of strata. Several yes-or-no
+        columns count as that many rows.
+
+    Raises:
+        ValueError: for a prediction without classes or draws, a number of draws that
+            the strata don't share equally, or fewer than two strata.
+    """
+    likelihood, outputs = prediction.likelihood, prediction.outputs
+    if not isinstance(likelihood, AbstractClassLikelihood) or outputs is None:
+        raise ValueError(
+            f"Strata are compared by the class probabilities of their draws, and this "
+            f"`{type(likelihood).__name__}` prediction has none: predict classes, with "
+            "`keep_draws=True`."
+        )
+    probs = likelihood.probs(outputs)
+    num_draws = probs.shape[0]
+    if num_strata < 2 or num_draws % num_strata:
+        raise ValueError(
+            f"{num_draws} draws cannot be shared equally by {num_strata} strata to "
+            "compare: give 2 strata or more, and predict with a multiple of them."
+        )
+    probs = jnp.mean(probs.reshape(-1, num_strata, *probs.shape[1:]), axis=0)
+    if isinstance(likelihood, Bernoulli):
+        ones = probs.reshape(num_strata, -1)
+        probs = jnp.stack([1 - ones, ones], axis=-1)
+    return {
+        "disagreement": float(metrics.disagreement(probs)),
+        "pairwise_kl": float(metrics.pairwise_kl(probs)),
+    }
+
+
 def _check_targets(prediction: Prediction, y: Targets):
     prediction.likelihood.check_targets(y, prediction.num_outputs)
     if y.shape[0] != prediction.num_rows:
@@ -109,11 +155,25 @@ def _as_classes(
     return probs, jnp.asarray(y).ravel().astype(int)
 
 
+def _error_scores(
+    log_prob: Float[np.ndarray, " rows"], is_wrong: Bool[np.ndarray, " columns"]
+) -> dict[str, float]:
+    """Of rows with an error in any column; of no such row, nothing."""
+    rows = is_wrong.reshape(log_prob.size, -1).any(axis=1)
+    return {"nll_errors": -np.mean(log_prob[rows])} if rows.any() else {}
+
+
 @eqx.filter_jit
 def _class_scores(
     probs: Float[Array, "rows classes"], y: Int[Array, " rows"]
 ) -> dict[str, Float[Array, ""]]:
-    return {
+    num_classes = probs.shape[1]
+    top = {
+        f"top_{k}_accuracy": metrics.top_k_accuracy(probs, y, k=k)
+        for k, least in ((3, 4), (5, 11))
+        if num_classes >= least
+    }
+    return top | {
         "accuracy": metrics.accuracy(probs, y),
         "ece": metrics.ece(probs, y),
         "adaptive_ece": metrics.adaptive_ece(probs, y),

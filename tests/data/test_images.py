@@ -146,12 +146,29 @@ def test_mixing_is_the_blend():
 
 
 def test_salt_and_pepper_counts():
-    """A tenth each; whole pixels; nothing else touched. Catches salt over pepper."""
+    """A tenth each; whole pixels; nothing else touched. Catches salt over pepper.
+
+    Black and white are each channel's own.
+    """
     x = np.random.default_rng(0).normal(size=(10, 50, 50, 3)).astype(np.float32)
+    x *= np.array([1, 2, 3], np.float32)
     out = np.asarray(od.salt_and_pepper(x, 0.2, key=jr.key(0)))
-    dark = np.all(out == x.min(), axis=-1)
-    bright = np.all(out == x.max(), axis=-1)
+    dark = np.all(out == x.min((0, 1, 2)), axis=-1)
+    bright = np.all(out == x.max((0, 1, 2)), axis=-1)
     for whole in (dark, bright):
         assert abs(whole.sum() - 2500) < 4.5 * np.sqrt(25_000 * 0.1 * 0.9)
     kept = np.logical_not(dark | bright)
     np.testing.assert_array_equal(out[kept], x[kept])
+
+
+def test_salt_and_pepper_of_single_numbers_grows():
+    """Catches channels that are set together, and pixels that change their side."""
+    x = np.random.default_rng(0).normal(size=(10, 50, 50, 3)).astype(np.float32)
+    little, much = (
+        np.asarray(od.salt_and_pepper(x, f, key=jr.key(0), whole_pixels=False))
+        for f in (0.2, 0.5)
+    )
+    is_set = little != x
+    assert abs(is_set.sum() - 15_000) < 4.5 * np.sqrt(75_000 * 0.2 * 0.8)
+    assert abs(np.all(is_set, -1).sum() - 200) < 4.5 * np.sqrt(200)
+    np.testing.assert_array_equal(little[is_set], much[is_set])

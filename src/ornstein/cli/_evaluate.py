@@ -7,21 +7,31 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import jax
+import numpy as np
 import tyro
 
 from .. import sde
+from .._types import Float
+from ..data import load
+from ..evaluate import evaluate_ood
 from ..experiments import (
     SOLVERS,
     Judged,
     Keys,
+    Prepared,
     SolverName,
+    as_inputs,
     build_stepsize,
+    entropy_correlation,
+    first_rows,
     judge,
     judge_ood,
     judge_samples,
+    noise_sweep,
     provenance,
 )
 from ..functions import PosteriorSamples, with_solver
+from ..predict import predict
 from ..train import RunFolder
 from ..train._atomic import write_atomically
 from ._run_folder import load_run, say_draws
@@ -40,6 +50,9 @@ class Evaluate:
         atol: and this absolute one.
         draws: functions averaged over; the run's number by default.
         ood: also how well uncertainty tells noise, and rotated images, from test rows.
+        ood_data: likewise the test rows of another data set, brought to the same form.
+        noise_sweep: also the entropy, accuracy and NLL of test rows that turn into
+            noise: Gaussian, and salt and pepper for images.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -50,6 +63,8 @@ class Evaluate:
     atol: float | None = None
     draws: int | None = None
     ood: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    ood_data: str | None = None
+    noise_sweep: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -65,6 +80,12 @@ class Evaluate:
                 f"{run.path} holds samples of a plain network, which has no solver: "
                 "leave --solver, --dt, --rtol and --atol out."
             )
+        if self.noise_sweep and data.task != "classification":
+            raise ValueError(
+                f"--noise-sweep is about the entropy of classes, and the targets of "
+                f"{data.name} are numbers: leave it out."
+            )
+        others = self._other_inputs(prepared)
         draws = recipe.training.test_draws if self.draws is None else self.draws
         say_draws(fit, draws, terminal)
         keys = Keys.of(recipe)
@@ -83,9 +104,21 @@ class Evaluate:
                 fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound
             )
         result |= scores
+        key = jax.random.fold_in(keys.test, draws)
+        ood: dict[str, Any] = {}
         if self.ood:
-            key = jax.random.fold_in(keys.test, draws)
-            result["ood"] = judge_ood(fit, data, prediction, num_draws=draws, key=key)
+            ood |= judge_ood(fit, data, prediction, num_draws=draws, key=key)
+        if others is not None:
+            other_key = jax.random.fold_in(key, 1)
+            outside = predict(fit, others, key=other_key, num_draws=draws)
+            ood[f"{self.ood_data}"] = evaluate_ood(prediction, outside)
+        if ood:
+            result["ood"] = ood
+        if self.noise_sweep:
+            sweep_key = jax.random.fold_in(key, 2)
+            rows = noise_sweep(fit, data.test, key=sweep_key, num_draws=draws)
+            correlation = entropy_correlation(rows)
+            result["noise_sweep"] = {"rows": rows, "entropy_correlation": correlation}
         result["provenance"] = provenance(
             command,
             seed=recipe.training.seed,
@@ -98,9 +131,24 @@ class Evaluate:
         for name, scores in result.get("ood", {}).items():
             flat |= {f"{name} {score}": value for score, value in scores.items()}
         terminal.table(f"{run.path} on the test rows of {data.name}", flat)
+        if self.noise_sweep:
+            sweep = result["noise_sweep"]
+            terminal.grid("Test rows that turn into noise", sweep["rows"])
+            for noise, rho in sweep["entropy_correlation"].items():
+                terminal.say(f"Spearman's rho of entropy and {noise} noise: {rho:.3f}")
         path = _write(run, result)
         terminal.say(f"Wrote {path}")
         return result
+
+    def _other_inputs(self, prepared: Prepared) -> Float[np.ndarray, "..."] | None:
+        """Test rows of --ood-data as the model takes them, no more than the run's."""
+        if self.ood_data is None:
+            return None
+        options = prepared.recipe.data
+        other = load(self.ood_data, data_dir=options.data_dir)
+        if options.test_rows is not None:
+            other = first_rows(other, None, min(options.test_rows, len(other.test)))
+        return as_inputs(other, prepared.data)
 
     def _with_solver(self, model: Any) -> Any:
         stepsize: sde.AbstractStepsize | None = None

@@ -229,4 +229,9 @@ def _report(
             f"Trained at KL weight {result['kl_weight']:g}: not the bound on the "
             "evidence, which `elbo` is."
         )
+    if "kl_mixture" in result:
+        terminal.say(
+            "`elbo` has the KL of the mixture of nodes, and so is a bound on the "
+            "evidence; kl_nodes is that of the components' mean."
+        )
     terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))

@@ -64,19 +64,27 @@ def salt_and_pepper(
     fraction: float,
     *,
     key: PRNGKeyArray,
+    whole_pixels: bool = True,
 ) -> Float[Array, "rows height width channels"]:
-    """Set some pixels, in all their channels, to the lowest or highest value of `x`.
+    """Set some pixels to the lowest or highest value that their channels have in `x`.
+
+    In standardised images black and white are other numbers in each channel. With one
+    key a smaller fraction sets some of the pixels that a larger one sets, alike.
 
     Args:
         x: the images.
         fraction: of the pixels, half of it dark and half of it bright.
         key: randomness.
+        whole_pixels: set all channels of a pixel, alike; or each for itself.
     """
     _check_share("fraction", fraction)
     x = jnp.asarray(x)
-    u = jr.uniform(key, (*x.shape[:-1], 1))
-    extreme = jnp.where(u < fraction / 2, x.min(), x.max())
-    return jnp.where(u < fraction, extreme, x)
+    u = jr.uniform(key, (*x.shape[:-1], 1) if whole_pixels else x.shape)
+    # Dark ones grow from 0 and bright ones from 1, so that none changes its side.
+    dark, bright = u < fraction / 2, u >= 1 - fraction / 2
+    lowest, highest = x.min(axis=(0, 1, 2)), x.max(axis=(0, 1, 2))
+    x = jnp.where(dark, lowest, x)
+    return jnp.where(bright, highest, x)
 
 
 def _check_share(name: str, value: float) -> None:

@@ -6,9 +6,17 @@ from ._build import (
     build_stepsize as build_stepsize,
 )
 from ._families import MODELS as MODELS, build_model as build_model
-from ._judge import Judged as Judged, judge as judge, judge_ood as judge_ood
+from ._judge import Judged as Judged, judge as judge
 from ._networks import build_network as build_network
-from ._options import ModelName as ModelName, SolverName as SolverName
+from ._noise_sweep import (
+    entropy_correlation as entropy_correlation,
+    noise_sweep as noise_sweep,
+)
+from ._ood import as_inputs as as_inputs, judge_ood as judge_ood
+from ._options import (
+    ModelName as ModelName,
+    SolverName as SolverName,
+)
 from ._presets import (
     PRESETS as PRESETS,
     PresetName as PresetName,
@@ -21,6 +29,7 @@ from ._provenance import (
 )
 from ._recipe import Recipe as Recipe
 from ._registry import EXPERIMENTS as EXPERIMENTS
+from ._rows import first_rows as first_rows, load_data as load_data
 from ._sampling import (
     KernelName as KernelName,
     SampleRecipe as SampleRecipe,

@@ -9,17 +9,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import PRNGKeyArray
-from ..data import Data, Split, gaussian_noise_like, rotate_images
-from ..evaluate import evaluate, evaluate_ood
-from ..functions import SDEBNN, AbstractRandomFunction, without_drift
+from ..data import Data, Split
+from ..evaluate import component_diversity, evaluate
+from ..functions import (
+    SDEBNN,
+    AbstractRandomFunction,
+    ImplicitBNN,
+    MixtureMeanKL,
+    MonteCarloKL,
+    without_drift,
+)
 from ..functions._base import FROZEN
-from ..likelihood import AbstractLikelihood
+from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ..predict import Fitted, Prediction, predict
 
 _BOUND_ROWS = 10_000
 """Of larger data sets the bound is estimated from this many training rows."""
 
 _BLOCK_ROWS = 1_000
+
+_KL_KEYS = 32
+"""Draws of each component behind the KL of a mixture of nodes."""
 
 NO_PATH_KL: dict[str, Any] = {"kl_path": None, "kl_initial": None}
 """What a result says of a method whose weights move along no path."""
@@ -49,6 +59,11 @@ def judge(
 ) -> tuple[dict[str, Any], Prediction]:
     """Everything a result reports of a fit, and its prediction of the test rows.
 
+    For strata (components, members) of classes also `component_diversity`. For an
+    implicit network `kl` is `kl_mixture`, the mixture's own, with which `elbo` is a
+    bound on the evidence whatever the loss had; `kl_nodes` is that of the components'
+    mean, with which it would be none.
+
     `without_drift` has the scores with the drift network zeroed, with the same draws;
     `drift_gain` is by how many nats a row that worsens the NLL, with its standard error
     over rows, and says whether the posterior of the path does anything.
@@ -66,6 +81,11 @@ def judge(
     scores |= NO_PATH_KL
     scores |= bound(fit, data.train, key=bound_key, num_draws=num_draws)
     scores |= in_target_units(scores, data)
+    if num_draws % fit.model.num_strata == 0 and fit.model.num_strata > 1:
+        if isinstance(fit.likelihood, AbstractClassLikelihood):
+            scores |= component_diversity(prediction, fit.model.num_strata)
+    if isinstance(fit.model, ImplicitBNN):
+        scores |= _with_mixture_kl(scores, fit.model, key=bound_key)
     if isinstance(fit.model, SDEBNN):
         zeroed = Judged(without_drift(fit.model), fit.likelihood, fit.state)
         other = predict(zeroed, data.test.x, key=test_key, num_draws=num_draws)
@@ -121,6 +141,26 @@ def bound(
     return {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
 
 
+def _with_mixture_kl(
+    scores: dict[str, Any], model: ImplicitBNN, *, key: PRNGKeyArray
+) -> dict[str, float]:
+    """The scores of a bound with the KL of the nodes' mixture in it."""
+    mixture, prior_scale = model.mixture, model.prior_scale
+    keys = jax.random.split(jax.random.fold_in(key, _KL_KEYS), _KL_KEYS)
+    estimate = lambda key: MonteCarloKL()(mixture, prior_scale, key=key)
+    kls = np.asarray(eqx.filter_jit(jax.lax.map)(estimate, keys), np.float64)
+    kl, error = float(kls.mean()), float(kls.std(ddof=1)) / math.sqrt(_KL_KEYS)
+    surrogate = MixtureMeanKL()(mixture, prior_scale, key=key)
+    return {
+        "elbo": scores["elbo"] + scores["kl"] - kl,
+        "elbo_se": math.hypot(scores["elbo_se"], error),
+        "kl": kl,
+        "kl_mixture": kl,
+        "kl_mixture_se": error,
+        "kl_nodes": float(surrogate),
+    }
+
+
 @eqx.filter_jit
 def _draws(fit, batch, key, *, num_draws: int):
     x, y = batch
@@ -134,37 +174,6 @@ def _draws(fit, batch, key, *, num_draws: int):
         return jnp.sum(fits), {"kl": jnp.asarray(kl), **draw.terms}
 
     return jax.lax.map(one, jnp.arange(num_draws))
-
-
-def judge_ood(
-    fit: Fitted,
-    data: Data,
-    inside: Prediction,
-    *,
-    num_draws: int,
-    key: PRNGKeyArray,
-) -> dict[str, dict[str, float]]:
-    """How well uncertainty tells strange inputs from test rows.
-
-    Gaussian noise with the data's mean and deviation; for images also themselves turned
-    by 90 degrees.
-
-    Args:
-        fit: a fit.
-        data: what it was trained on.
-        inside: its prediction of the test rows.
-        num_draws: functions averaged over.
-        key: of the noise, and which functions.
-    """
-    noise_key, draws_key = jax.random.split(key)
-    strange = {"noise": np.asarray(gaussian_noise_like(data.test, key=noise_key))}
-    if len(data.example_shape) == 3:
-        strange["rotated"] = rotate_images(data.test.x, 90.0)
-    found = {}
-    for name, x in strange.items():
-        outside = predict(fit, x, key=draws_key, num_draws=num_draws)
-        found[name] = evaluate_ood(inside, outside)
-    return found
 
 
 def in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:

@@ -122,16 +122,16 @@ class NetworkOptions:
     """The plain network inside every family but sdebnn.
 
     Attributes:
-        network: mlp (of flattened inputs); for images lenet, alexnet, vgg16, resnet-20,
-            32, 44, 56 or 110 for small ones and 18, 34 or 50 for large ones, or
-            wide-resnet-DEPTH-WIDTH such as wide-resnet-28-10.
+        network: mlp (of flattened inputs); for images lenet, alexnet, vgg16,
+            resnet-DEPTH (20, 32, 44, 56, 110 for small ones, 18, 34, 50 for large ones)
+            or wide-resnet-DEPTH-WIDTH, such as wide-resnet-28-10.
         network_width: multiplies the channels and features of lenet, alexnet, vgg16 and
             resnet.
         norm: of vgg16, resnet and wide-resnet: batch normalisation, filter response
             normalisation, or none (residual ones then start by Fixup).
-        pretrained: start from these weights of torchvision's layout, for resnet-18, 34
-            and 50, vgg16 and alexnet: a safetensors file, or OWNER/NAME of the Hugging
-            Face hub.
+        pretrained: start from weights of torchvision's layout, for alexnet, vgg16,
+            resnet-18, resnet-34 and resnet-50: a safetensors file, or OWNER/NAME of the
+            Hugging Face hub.
         pretrained_head: also from its last layer, whose classes must be the data's.
     """
 

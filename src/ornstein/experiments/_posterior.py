@@ -13,7 +13,8 @@ from ..data import DataNotFoundError
 from ..evaluate import evaluate
 from ..functions import without_drift, without_noise
 from ..predict import predict
-from ._judge import Judged, gain, judge_ood
+from ._judge import Judged, gain
+from ._ood import judge_ood
 from ._presets import preset_recipe
 from ._recipe import Recipe
 from ._study import TOY_EPOCHS, Experiment, ScaleName, Study

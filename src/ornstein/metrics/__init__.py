@@ -11,6 +11,7 @@ from ._coverage import (
     regression_calibration_error as regression_calibration_error,
 )
 from ._crps import gaussian_crps as gaussian_crps, sample_crps as sample_crps
+from ._diversity import disagreement as disagreement, pairwise_kl as pairwise_kl
 from ._ece import (
     Reliability as Reliability,
     adaptive_ece as adaptive_ece,
