@@ -51,8 +51,10 @@ def assert_close(got, expected, tolerance=1e-12):
     )
 
 
-# Channels choose the form of the kernel gradient: shifts of x, of g, a convolution.
-# Sizes 6×5 and 7×4: odd and even in both places; stride 2 leaves remainders.
+# Channels choose the form: bands (few), shifts of x or g, Eigen's convolutions, and for
+# the kernel gradient products by rows (many); so do kernels of 1×1 or as large as the
+# image, and tiny images. Sizes 6×5 and 7×4: odd and even in both places; stride 2
+# leaves remainders.
 CASES = [
     # taps, stride, padding, channels, images
     (3, 1, "SAME", (3, 4), (2, 6, 5)),
@@ -73,6 +75,14 @@ CASES = [
     (3, 2, "VALID", (4, 3), (2, 6, 4)),
     (3, 1, ((2, 0), (0, 3)), (5, 9), (2, 6, 5)),
     (3, 1, ((2, 0), (0, 3)), (5, 2), (2, 6, 5)),
+    (3, 2, "SAME", (1, 4), (2, 7, 9)),
+    (5, 1, "VALID", (1, 6), (2, 8, 10)),
+    (3, 1, ((2, 0), (0, 3)), (1, 2), (2, 6, 5)),
+    (3, 1, ((2, 0), (3, 1)), (64, 64), (2, 3, 4)),
+    (3, 1, "SAME", (9, 10), (2, 2, 2)),
+    (3, 2, "SAME", (9, 10), (2, 4, 3)),
+    (4, 1, "VALID", (9, 10), (2, 4, 4)),
+    (1, 1, "SAME", (9, 40), (2, 3, 2)),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The three faces of a 2-D convolution, each written as ordinary forward convolutions.
+"""The three faces of a 2-D convolution, as forward convolutions or matrix products.
 
 With images x, kernels k and outputs g, the number ⟨g, conv(x, k)⟩ is linear in each
 of x, k and g, and its partial derivatives are
@@ -9,13 +9,13 @@ of x, k and g, and its partial derivatives are
 
 XLA's CPU backend is fast only on what an ordinary network's forward pass contains:
 NHWC images, HWIO kernels, undilated images. Its own gradients are about 40 times
-slower inside a loop (jax issue 12868), hence this file. The thresholds below were
-measured inside `lax.scan` by `benchmarks/conv.py` and its relatives, on 128 images of
-28×28 with 32 channels.
+slower inside a loop (jax issue 12868), hence this file; and with few channels matrix
+products are faster still (`_conv_products`). The thresholds below were measured inside
+`lax.scan`, on 128 images.
 """
 
-from collections.abc import Callable
-from typing import TypeAlias
+import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -23,15 +23,30 @@ from jax import lax
 
 from .._types import Array
 from ._conv_geometry import Geometry, Pads
-from ._conv_products import band_conv, band_waste, image_conv, pixel_conv
-
-Form: TypeAlias = Callable[[Geometry, Array, Array], Array]
+from ._conv_products import (
+    BAND,
+    IMAGE,
+    PIXEL,
+    SHIFTS,
+    Product,
+    band_waste,
+    gram,
+    pad,
+    shifts,
+)
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
 
-# Up to how many channels, times the waste of `band_conv`, it beats Eigen: see
-# `benchmarks/conv.py`.
-_BAND_CONV, _BAND_GRADIENT, _BAND_KERNEL = 6.5, 17.0, 10.0
+# Up to how many channels, times the waste of `BAND`, it beats Eigen. In ms, Eigen and
+# band, two cores, a few runs on 128 images:
+#                             convolution   input gradient   kernel gradient
+# 28×28, 1 to 6, 5×5 (1.6)     3.3   0.6      12.5   0.4        5.3   1.2
+# 12×12, 6 to 16, 5×5 (9.6)    1.0   0.8       2.4   0.4        0.9   0.7
+# 32×32, 3 to 16 (6)           5.0   2.2      10.8   1.9        7.4   4.3
+# 28×28, 3 to 32 (6)           3.2   2.3       5.1   2.9        5.3   4.0
+# 16×16, 8 to 16 (16)          1.3   2.0       2.5   0.9        2.3   4.6
+# 32×32, 16 to 16 (32)         7.9  17.6       7.9   9.3       10.7  21.5
+_BAND_CONV, _BAND_INPUT, _BAND_KERNEL = 6.5, 17.0, 10.0
 
 
 def _convolve(
@@ -47,20 +62,6 @@ def _convolve(
     )
 
 
-def _wrt_image(form: Form, geometry: Geometry, g: Array, kernel: Array) -> Array:
-    shape = (g.shape[0], *geometry.image_shape, kernel.shape[2])
-    x = jax.ShapeDtypeStruct(shape, g.dtype)
-    (dx,) = jax.linear_transpose(lambda x: form(geometry, x, kernel), x)(g)
-    return dx
-
-
-def _wrt_kernel(form: Form, geometry: Geometry, x: Array, g: Array) -> Array:
-    shape = (*geometry.kernel_shape, x.shape[3], g.shape[3])
-    kernel = jax.ShapeDtypeStruct(shape, x.dtype)
-    (dk,) = jax.linear_transpose(lambda k: form(geometry, x, k), kernel)(g)
-    return dk
-
-
 def _flip(kernel: Array) -> Array:
     """The kernel of the input gradient at stride 1, and back."""
     return jnp.flip(kernel, (0, 1)).swapaxes(2, 3)
@@ -74,24 +75,30 @@ def plain_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
 
 
 def plain_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
-    return _wrt_image(plain_conv, geometry, g, kernel)
+    shape = (g.shape[0], *geometry.image_shape, kernel.shape[2])
+    x = jax.ShapeDtypeStruct(shape, g.dtype)
+    (dx,) = jax.linear_transpose(lambda x: plain_conv(geometry, x, kernel), x)(g)
+    return dx
 
 
 def plain_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
-    return _wrt_kernel(plain_conv, geometry, x, g)
+    shape = (*geometry.kernel_shape, x.shape[3], g.shape[3])
+    kernel = jax.ShapeDtypeStruct(shape, x.dtype)
+    (dk,) = jax.linear_transpose(lambda k: plain_conv(geometry, x, k), kernel)(g)
+    return dk
 
 
 # For the CPU.
 
 
-def _product(geometry: Geometry) -> Form | None:
+def _dense(geometry: Geometry) -> Product | None:
     """The dense product that the convolution is, if it is one."""
     if any(pad != (0, 0) for pad in geometry.pads):
         return None
     if geometry.kernel_shape == (1, 1):
-        return pixel_conv
+        return PIXEL
     if geometry.kernel_shape == geometry.image_shape:
-        return image_conv
+        return IMAGE
     return None
 
 
@@ -102,13 +109,17 @@ def _pays(geometry: Geometry, num_channels: int, most: float) -> bool:
 
 def cpu_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
     num_in, num_out = kernel.shape[2:]
-    product = _product(geometry)
-    if product is not None:
-        return product(geometry, x, kernel)
+    dense = _dense(geometry)
+    if dense is not None:
+        return dense.conv(geometry, x, kernel)
     if _pays(geometry, num_in, _BAND_CONV):
-        return band_conv(geometry, x, kernel)
-    if geometry.stride == 1 and _pays(geometry.flipped, num_out, _BAND_GRADIENT):
-        return _wrt_image(band_conv, geometry.flipped, x, _flip(kernel))
+        return BAND.conv(geometry, x, kernel)
+    if geometry.stride == 1 and _pays(geometry.flipped, num_out, _BAND_INPUT):
+        return BAND.input_gradient(geometry.flipped, x, _flip(kernel))
+    if math.prod(geometry.out_shape) <= 4:
+        # Eigen falls to 6 GFLOP/s a core on images of 2×2 (128 to 128 channels: 22.9
+        # ms, and so 2.1), and is back at 81 on those of 4×4.
+        return SHIFTS.conv(geometry, x, kernel)
     # An odd number of channels keeps Eigen off its vectorised path; with many the copy
     # costs what it gains.
     if num_in % 2 == 1 and 1 < num_in < 16:
@@ -126,11 +137,11 @@ def cpu_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
     ordinary convolution over i for each phase r, and no zeros are ever inserted. At
     stride 1 there is one phase, and its kernel is k flipped.
     """
-    product = _product(geometry)
-    if product is not None:
-        return _wrt_image(product, geometry, g, kernel)
-    if _pays(geometry, kernel.shape[2], _BAND_GRADIENT):
-        return _wrt_image(band_conv, geometry, g, kernel)
+    dense = _dense(geometry)
+    if dense is not None:
+        return dense.input_gradient(geometry, g, kernel)
+    if _pays(geometry, kernel.shape[2], _BAND_INPUT):
+        return BAND.input_gradient(geometry, g, kernel)
     stride = geometry.stride
     phases, out_pads = [], []
     for axis in (0, 1):
@@ -157,28 +168,25 @@ def cpu_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
 
 
 def cpu_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
-    taps_high, taps_wide = geometry.kernel_shape
-    num_taps = taps_high * taps_wide
     num_in, num_out = x.shape[3], g.shape[3]
-    product = _product(geometry)
-    if product is not None:
-        return _wrt_kernel(product, geometry, x, g)
+    num_taps = math.prod(geometry.kernel_shape)
+    undilated = geometry.stride == 1
+    dense = _dense(geometry)
+    if dense is not None:
+        return dense.kernel_gradient(geometry, x, g)
+    # With the roles of x and g exchanged, the gradient is the kernel flipped.
     if _pays(geometry, num_in, _BAND_KERNEL):
-        return _wrt_kernel(band_conv, geometry, x, g)
-    if geometry.stride == 1 and _pays(geometry.flipped, num_out, _BAND_KERNEL):
-        return _flip(_wrt_kernel(band_conv, geometry.flipped, g, x))
-    # Few channels: one matrix product with all shifts of the thinner array (32 to 3
-    # channels: 13.0 ms as a convolution, 3.1 ms so; 3 to 32: 8.8 and 2.8).
+        return BAND.kernel_gradient(geometry, x, g)
+    if undilated and _pays(geometry.flipped, num_out, _BAND_KERNEL):
+        return _flip(BAND.kernel_gradient(geometry.flipped, g, x))
     if num_taps * num_in <= 36:
-        shifts = _shifts(x, geometry.kernel_shape, geometry.stride, geometry.pads)
-        dk = shifts.reshape(-1, num_taps * num_in).T @ g.reshape(-1, num_out)
-        return dk.reshape(taps_high, taps_wide, num_in, num_out)
-    if num_taps * num_out <= 72 and geometry.stride == 1:
-        # Σ_p x[p + i - a] g[p] = Σ_q x[q] g[q - i + a]: shifts of g, taps reversed.
-        shifts = _shifts(g, geometry.kernel_shape, 1, geometry.flipped.pads)
-        dk = x.reshape(-1, num_in).T @ shifts.reshape(-1, num_taps * num_out)
-        dk = dk.reshape(num_in, taps_high, taps_wide, num_out)
-        return jnp.flip(dk.transpose(1, 2, 0, 3), (0, 1))
+        return SHIFTS.kernel_gradient(geometry, x, g)
+    if undilated and num_taps * num_out <= 72:
+        return _flip(SHIFTS.kernel_gradient(geometry.flipped, g, x))
+    # Many channels: 1.5 times faster than as below at 64 and 64 channels, 1.3 at 128
+    # and 128, and slower at 32 and 32.
+    if undilated and num_in * num_out >= 64**2:
+        return _kernel_gradient_by_rows(geometry, x, g)
     # Channels as the batch, the batch as channels, g as the kernel.
     pads = tuple(
         (low, (rows - 1) * geometry.stride + taps - size - low)
@@ -206,21 +214,18 @@ def interleave(x: Array, factor: int) -> Array:
     return x.reshape(num, factor * height, factor * width, channels // factor**2)
 
 
-def _shifts(x: Array, taps: tuple[int, int], stride: int, pads: Pads) -> Array:
-    """Every pixel that a tap of the kernel meets, taps side by side in the channels."""
-    config = tuple((low, high, 0) for low, high in ((0, 0), *pads, (0, 0)))
-    x = lax.pad(x, jnp.zeros((), x.dtype), config)  # unlike `jnp.pad`, may also crop
-    rows = (x.shape[1] - taps[0]) // stride + 1
-    columns = (x.shape[2] - taps[1]) // stride + 1
-    return jnp.concatenate(
-        [
-            x[
-                :,
-                i : i + stride * (rows - 1) + 1 : stride,
-                j : j + stride * (columns - 1) + 1 : stride,
-            ]
-            for i in range(taps[0])
-            for j in range(taps[1])
-        ],
-        axis=-1,
+def _kernel_gradient_by_rows(geometry: Geometry, x: Array, g: Array) -> Array:
+    """At stride 1: a matrix product for each row of taps, columns shifted once."""
+    (taps_high, taps_wide), (height, _) = geometry.kernel_shape, geometry.out_shape
+    num_in, num_out = x.shape[3], g.shape[3]
+    rows, columns = geometry.pads
+    in_rows = dataclasses.replace(
+        geometry, pads=((0, 0), columns), kernel_shape=(1, taps_wide)
     )
+    x = pad(shifts(in_rows, x), rows, (0, 0))
+    g = g.reshape(-1, num_out)
+    by_row = [
+        gram(x[:, i : i + height].reshape(-1, taps_wide * num_in), g)
+        for i in range(taps_high)
+    ]
+    return jnp.stack(by_row).reshape(taps_high, taps_wide, num_in, num_out)
