@@ -8,6 +8,7 @@ import jax
 
 from .. import nn
 from ..functions import ImplicitBNN
+from ..functions._network import Network
 from ._study import Experiment, Study
 
 _COMPONENTS = (4, 8, 16)
@@ -16,7 +17,7 @@ _COMPONENTS = (4, 8, 16)
 class _Printed(NamedTuple):
     """A network, and its row as printed."""
 
-    make: Callable[..., eqx.Module]
+    make: Callable[..., Network]
     layers: int
     weights: str
     nodes: int
