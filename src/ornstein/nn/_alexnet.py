@@ -41,7 +41,7 @@ class AlexNet(eqx.Module):
         num_classes: int = 1000,
         *,
         in_channels: int = 3,
-        width: float = 1.0,
+        width: float | int = 1.0,
         activation: Activation = jax.nn.relu,
         key: PRNGKeyArray,
     ):

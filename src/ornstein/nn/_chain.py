@@ -92,7 +92,7 @@ def convolution(
     return (*chain, *make_activation(activation, out_channels))
 
 
-def scaled(size: int, width: float) -> int:
+def scaled(size: int, width: float | int) -> int:
     """Channels or features of a layer in a network `width` times as wide."""
     if width <= 0:
         raise ValueError(f"`width` must be positive, got {width}: 1 is the usual size.")

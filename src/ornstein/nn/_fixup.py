@@ -86,9 +86,9 @@ def fixup(network: Module, *, key: PRNGKeyArray) -> Module:
         if is_block(node):
             nodes[i] = _fix_block(node, num_branches)
         elif i == classifier:
-            nodes[i] = FixupLayer(scale_parameters(node, 0.0), shift=_scalar(0))
+            nodes[i] = FixupLayer(scale_parameters(node, 0.0), shift=_scalar(0.0))
         elif is_layer(node):
-            nodes[i] = FixupLayer(_without_bias(node), offset=_scalar(0))
+            nodes[i] = FixupLayer(_without_bias(node), offset=_scalar(0.0))
     return jax.tree.unflatten(treedef, nodes)
 
 
@@ -105,13 +105,14 @@ def _fix_block(block: AbstractBlock, num_branches: int) -> AbstractBlock:
         if i == places[-1]:
             layer = scale_parameters(layer, 0.0)
             branch[i] = FixupLayer(
-                layer, shift=_scalar(0), scale=_scalar(1), offset=_scalar(0)
+                layer, shift=_scalar(0.0), scale=_scalar(1.0), offset=_scalar(0.0)
             )
         else:
             layer = scale_parameters(layer, factor)
-            branch[i] = FixupLayer(layer, shift=_scalar(0), offset=_scalar(0))
+            branch[i] = FixupLayer(layer, shift=_scalar(0.0), offset=_scalar(0.0))
     shortcut = tuple(
-        FixupLayer(_without_bias(module), shift=_scalar(0)) for module in block.shortcut
+        FixupLayer(_without_bias(module), shift=_scalar(0.0))
+        for module in block.shortcut
     )
     return eqx.tree_at(
         lambda b: (b.branch, b.shortcut), block, (tuple(branch), shortcut)

@@ -40,7 +40,7 @@ class LeNet(eqx.Module):
         num_classes: int = 10,
         *,
         in_channels: int = 1,
-        width: float = 1.0,
+        width: float | int = 1.0,
         activation: Activation = jax.nn.relu,
         key: PRNGKeyArray,
     ):

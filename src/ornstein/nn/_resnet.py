@@ -81,7 +81,7 @@ class ResNet(AbstractResidualNetwork):
         num_classes: int,
         *,
         in_channels: int = 3,
-        width: float = 1.0,
+        width: float | int = 1.0,
         pre_activation: bool = False,
         norm: MakeNorm | None = BatchNorm,
         activation: Activation = jax.nn.relu,

@@ -77,7 +77,7 @@ class VGG16(eqx.Module):
         num_classes: int,
         *,
         in_channels: int = 3,
-        width: float = 1.0,
+        width: float | int = 1.0,
         head: VGGHead = CIFAR_HEAD,
         norm: MakeNorm | None = BatchNorm,
         activation: Activation = jax.nn.relu,
