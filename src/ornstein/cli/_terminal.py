@@ -34,14 +34,36 @@ class Terminal:
         self.output.print(table)
 
     def grid(self, title: str, rows: list[dict[str, Any]]) -> None:
-        """One line for each row; the first row's names head the columns."""
+        """One line for each row, or one column where lines would be too long.
+
+        Rows that fit neither way come one below the other, a line for each number.
+        """
         names = list(dict.fromkeys(name for row in rows for name in row))
+        lines = [[name.replace("_", " ") for name in names]]
+        lines += [[shown(row.get(name)) for name in names] for row in rows]
+        columns = [list(column) for column in zip(*lines, strict=True)]
         self.say(title)
-        table = Table()
-        for name in names:
-            table.add_column(name.replace("_", " "), overflow="fold")
-        for row in rows:
-            table.add_row(*(shown(row.get(name)) for name in names))
+        if self._fits(lines):
+            self._print(lines)
+        elif self._fits(columns):
+            self._print(columns)
+        else:
+            for row in rows:
+                given = {
+                    name: value for name, value in row.items() if value is not None
+                }
+                self.table("", given)
+
+    def _fits(self, lines: list[list[str]]) -> bool:
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return sum(widths) + 3 * len(widths) + 1 <= self.output.width
+
+    def _print(self, lines: list[list[str]]) -> None:
+        """The first line heads the others."""
+        head, *body = lines
+        table = Table(*head)
+        for line in body:
+            table.add_row(*line)
         self.output.print(table)
 
     def result(self, result: Mapping[str, Any]) -> None:
