@@ -14,24 +14,14 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
+from functions.small_networks import Chain, Normalised, identities
 
 from ornstein.data._base import Split
 from ornstein.functions import SWAG, Deterministic, Ensemble, MCDropout, MeanField
 from ornstein.likelihood import Gaussian
-from ornstein.nn import MLP, ChannelsFirst, Conv2d, Linear, PerExample
+from ornstein.nn import MLP, ChannelsFirst, Conv2d, PerExample
 from ornstein.prior import GaussianPrior
 from ornstein.train import Constant, fit
-
-
-class Chain(eqx.Module):
-    """One layer after another."""
-
-    layers: tuple
-
-    def __call__(self, x: jax.Array) -> jax.Array:
-        for layer in self.layers:
-            x = layer(x)
-        return x
 
 
 @eqx.filter_jit
@@ -43,13 +33,6 @@ def outputs(function: Any, x: Any, key: Any, index: Any = None) -> jax.Array:
 def many(function: Any, x: Any, key: Any, num_draws: int) -> jax.Array:
     draw = lambda i: function(jnp.asarray(x), key=key, index=i).output
     return jax.vmap(draw)(jnp.arange(num_draws))
-
-
-def identities(size: int, depth: int = 2) -> Chain:
-    """A network that returns its input, so that dropout's masks can be read."""
-    layer = Linear(size, size, use_bias=False, key=jr.key(0))
-    layer = eqx.tree_at(lambda a: a.weight, layer, jnp.eye(size))
-    return Chain((layer,) * depth)
 
 
 def pixel_identities(channels: int, *, is_ours: bool) -> Chain:
@@ -84,7 +67,7 @@ def test_deterministic_is_its_network(getkey):
 
 def test_dropout_masks_of_rows_and_of_draws():
     rate, x = 0.25, np.ones((300, 40), np.float32)
-    function = MCDropout(identities(40), rate=rate)
+    function = MCDropout(identities(40, depth=2), rate=rate)
     by_row = np.asarray(outputs(function, x, jr.key(1)))
     np.testing.assert_allclose(np.unique(by_row), [0, 1 / (1 - rate)], rtol=1e-6)
     kept = np.mean(by_row > 0)
@@ -288,16 +271,21 @@ def test_swag_draws_one_function_for_all_rows(getkey):
         fit(swag, small_split(), Gaussian(0.5), key=key, num_epochs=1)
 
 
-def batch_norm_network() -> Any:
-    return eqx.nn.BatchNorm(3, "batch", mode="batch")
-
-
 BAD = {
     "rate 1": (lambda n: MCDropout(n, rate=1.0), "`rate` is the fraction.*got 1.0"),
     "rate below 0": (lambda n: MCDropout(n, input_rate=-0.1), "`input_rate`.*-0.1"),
     "one layer": (lambda n: MCDropout(n.layers[0], rate=0.1), "has 1 linear"),
     "no layer": (lambda n: MCDropout(jnp.tanh, rate=0.1), "has 0 linear"),
-    "batch state": (lambda n: Deterministic(batch_norm_network()), "batch statistics"),
+    "members with batch state": (
+        lambda n: Ensemble([Normalised(key=jr.key(0))] * 2),
+        "The members keep batch statistics",
+    ),
+    "iterates with batch state": (
+        lambda n: SWAG.from_iterates(
+            Normalised(key=jr.key(0)), stacked(Normalised(key=jr.key(0)), 5)
+        ),
+        "The network keeps batch statistics",
+    ),
     "one member": (lambda n: Ensemble([n]), "at least 2 members, got 1"),
     "of no members": (
         lambda n: Ensemble.of(small_mlp, 0, key=jr.key(0)),

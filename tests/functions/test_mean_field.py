@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from functions.small_networks import Normalised
 from train.linear_model import NOISE, PRIOR, linear_data, mean_field_optimum
 
 from ornstein import nn
@@ -453,8 +454,9 @@ def test_refuses_what_cannot_work():
         MeanField(network, GaussianPrior(np.ones(7)))
     with pytest.raises(ValueError, match="no parameters to make random"):
         MeanField(network, where=lambda net: net.activation)
-    with pytest.raises(ValueError, match="batch statistics"):
-        MeanField(eqx.nn.BatchNorm(3, "batch", mode="batch"))
+    normalised = MeanField(Normalised(key=jax.random.key(0)))
+    with pytest.raises(ValueError, match="batch statistics and was given none"):
+        normalised(jnp.ones((4, 3)), key=jax.random.key(1))
 
 
 class Vmapped(eqx.Module):

@@ -16,6 +16,7 @@ from ._network import (
     as_network,
     call_network,
     split_where,
+    with_named_state,
 )
 from ._variational import (
     AbstractFamily,
@@ -86,7 +87,7 @@ class MeanField(AbstractRandomFunction):
         kl: AbstractWeightKL | None = None,
     ):
         as_network(network)
-        params, self.rest = split_where(network, where)
+        params, self.rest = split_where(with_named_state(network), where)
         if not jax.tree.leaves(params):
             raise ValueError(
                 "The network has no parameters to make random (floating-point arrays "

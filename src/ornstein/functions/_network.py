@@ -31,7 +31,7 @@ def as_network(module: Network) -> Network:
             "that maps a batch of inputs, rows first, to outputs."
         )
     module = PerExample(module) if isinstance(module, _OF_ONE_VECTOR) else module
-    return _with_named_state(module)
+    return with_named_state(module)
 
 
 def call_network(
@@ -79,6 +79,29 @@ def has_batch_state(module: PyTree) -> bool:
     return any(map(_is_index, jax.tree.leaves(module, is_leaf=_is_index)))
 
 
+def with_named_state(module: Network) -> Network:
+    """The module with batch statistics that are found by their place in it.
+
+    By default Equinox finds them by an object made with the layer, so that no two
+    networks are one program, and their state can't be printed. Its `make_with_state`
+    names them too, but takes their first values out of the module.
+    """
+    if not has_batch_state(module):
+        return module
+    flat, treedef = jax.tree_util.tree_flatten_with_path(module, is_leaf=_is_index)
+    new = {}  # by the old: a layer that stands in two places keeps one state
+    nodes = []
+    for path, node in flat:
+        if _is_index(node) and not isinstance(node.marker, str):
+            if node.marker not in new:
+                new[node.marker] = eqx.nn.StateIndex(node.init)
+                name = jax.tree_util.keystr(path)
+                object.__setattr__(new[node.marker], "marker", name)
+            node = new[node.marker]
+        nodes.append(node)
+    return jax.tree.unflatten(treedef, nodes)
+
+
 def initial_state(module: PyTree) -> eqx.nn.State | None:
     """The batch statistics that a module starts with; `None` if it keeps none.
 
@@ -123,25 +146,6 @@ def split_where(
     ids -= {id(leaf) for leaf in jax.tree.leaves(list(indices))}  # no parameters
     is_chosen = lambda leaf: eqx.is_inexact_array(leaf) and id(leaf) in ids
     return eqx.partition(network, jax.tree.map(is_chosen, network))
-
-
-def _with_named_state(module: Network) -> Network:
-    """The module with batch statistics that are found by their place in it.
-
-    By default Equinox finds them by an object made with the layer, so that no two
-    networks are one program, and their state can't be printed. Its `make_with_state`
-    names them too, but takes their first values out of the module.
-    """
-    if not has_batch_state(module):
-        return module
-    flat, treedef = jax.tree_util.tree_flatten_with_path(module, is_leaf=_is_index)
-    named = []
-    for path, node in flat:
-        if _is_index(node) and not isinstance(node.marker, str):
-            node = eqx.nn.StateIndex(node.init)
-            object.__setattr__(node, "marker", jax.tree_util.keystr(path))
-        named.append(node)
-    return jax.tree.unflatten(treedef, named)
 
 
 def _is_index(node: object) -> bool:

@@ -12,7 +12,7 @@ from ..nn import BatchNorm
 
 def recompute_statistics(
     model: AbstractRandomFunction,
-    x: PyTree[Array],
+    x: PyTree,
     *,
     key: PRNGKeyArray,
     state: eqx.nn.State | None = None,

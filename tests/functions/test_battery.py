@@ -1,0 +1,169 @@
+"""What every random function keeps to: a new one is a line in `FUNCTIONS`.
+
+Seen failing: an index whose draw depends on the number of rows or on their order, a key
+left out, a state that a draw loses, labels of another structure, batch statistics
+labelled as trained.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from functions.small_model import small_model
+from functions.small_networks import Normalised, equinox_images, equinox_vectors
+
+from ornstein.functions import (
+    SWAG,
+    Deterministic,
+    Ensemble,
+    Flipout,
+    ImplicitBNN,
+    LocalReparameterised,
+    MCDropout,
+    MeanField,
+    MonteCarloKL,
+)
+from ornstein.nn import MLP
+
+
+def mlp(seed: int = 0) -> MLP:
+    return MLP(3, 2, (4,), key=jr.key(seed))
+
+
+def normalised() -> Normalised:
+    return Normalised(key=jr.key(0))
+
+
+def equinox_normalised() -> Any:
+    return equinox_vectors(is_normalised=True, key=jr.key(0))
+
+
+def swag() -> SWAG:
+    stack = lambda a: a[None] + 0.1 * jr.normal(jr.key(7), (4, *a.shape))
+    iterates = jax.tree.map(stack, eqx.filter(mlp(), eqx.is_inexact_array))
+    return SWAG.from_iterates(mlp(), iterates, rank=3)
+
+
+def images(is_normalised: bool) -> ImplicitBNN:
+    network = equinox_images(is_normalised=is_normalised, key=jr.key(0))
+    return ImplicitBNN(network, num_components=2, bias_noise=True, key=jr.key(1))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "deterministic": lambda: Deterministic(mlp()),
+    "deterministic, normalised": lambda: Deterministic(normalised()),
+    "dropout": lambda: MCDropout(mlp(), rate=0.4),
+    "dropout, normalised": lambda: MCDropout(normalised(), rate=0.4),
+    "mean field": lambda: MeanField(mlp(), init_scale=0.3),
+    "mean field, local": lambda: MeanField(
+        equinox_normalised(), init_scale=0.3, estimator=LocalReparameterised()
+    ),
+    "mean field, flipout": lambda: MeanField(
+        normalised(), init_scale=0.3, estimator=Flipout()
+    ),
+    "ensemble": lambda: Ensemble([mlp(i) for i in range(3)]),
+    "ensemble of mean fields": lambda: Ensemble(
+        [MeanField(mlp(i), init_scale=0.3) for i in range(2)]
+    ),
+    "swag": swag,
+    "sde-bnn": lambda: small_model(num_inducing=0),
+    "implicit": lambda: ImplicitBNN(mlp(), num_components=3, key=jr.key(1)),
+    "implicit, normalised": lambda: ImplicitBNN(
+        normalised(), num_components=3, kl=MonteCarloKL(), key=jr.key(1)
+    ),
+    "implicit images": lambda: images(False),
+    "implicit images, normalised": lambda: images(True),
+}
+
+
+class Case(NamedTuple):
+    """A random function, its state in prediction, and six rows."""
+
+    function: Any
+    state: eqx.nn.State | None
+    x: jax.Array
+
+
+@eqx.filter_jit
+def draw(case: Case, key: Any, index: Any = None) -> Any:
+    return case.function(case.x, key=key, index=index, state=case.state)
+
+
+@pytest.fixture(params=FUNCTIONS, scope="module")
+def case(request: pytest.FixtureRequest) -> Case:
+    function = FUNCTIONS[request.param]()
+    shape = (2,) if "sde" in request.param else (3,)
+    shape = (5, 5, 2) if "images" in request.param else shape
+    is_normalised = "norm" in request.param or "local" in request.param
+    state = eqx.nn.State(function) if is_normalised else None
+    return Case(function, state, jr.normal(jr.key(0), (6, *shape)))
+
+
+def in_prediction(case: Case) -> Case:
+    return case._replace(function=eqx.nn.inference_mode(case.function))
+
+
+def test_an_index_is_one_function_of_each_row(case: Case):
+    """Of some rows in another order too; the same for a number as for a traced one,
+    in a compiled call as outside."""
+    case = in_prediction(case)
+    key, close = jr.key(1), {"rtol": 1e-4, "atol": 1e-5}
+    whole = draw(case, key, jnp.asarray(1))
+    some = case._replace(x=case.x[::-2])
+    found = draw(some, key, jnp.asarray(1)).output
+    np.testing.assert_allclose(found, whole.output[::-2], **close)
+    again = case.function(
+        case.x, key=key, index=1, state=jax.tree.map(lambda a: a, case.state)
+    )
+    np.testing.assert_allclose(again.output, whole.output, **close)
+    assert (whole.state is None) == (case.state is None)
+    assert eqx.tree_equal(whole.state, case.state)
+
+
+def test_draws_are_decided_by_key_and_index(case: Case):
+    """A random function has another draw for another key, and for the next round of
+    its strata; one that isn't has the same."""
+    case = in_prediction(case)
+    num_strata = case.function.num_strata
+    of = lambda seed, i: np.asarray(draw(case, jr.key(seed), jnp.asarray(i)).output)
+    first = of(1, 0)
+    members = getattr(case.function, "members", case.function)
+    is_random = not isinstance(members, Deterministic)
+    for other in (of(2, 0), of(1, num_strata)):
+        assert np.allclose(other, first) != is_random
+    assert np.allclose(of(1, 1), first) == (num_strata == 1 and not is_random)
+
+
+def test_parts_of_a_draw(case: Case):
+    """Training and prediction have the same KL to pay, and rows of their own."""
+    assert case.function.training_indices in (
+        (None,),
+        tuple(range(case.function.num_strata)),
+    )
+    training = draw(case, jr.key(1), case.function.training_indices[0])
+    assert training.output.shape[0] == training.local_kl.shape[0] == 6
+    assert training.output.dtype == case.x.dtype
+    assert np.isfinite(float(training.kl))
+    assert all(np.isfinite(float(term)) for term in training.terms.values())
+    moved = not eqx.tree_equal(training.state, case.state)
+    assert moved == (case.state is not None)
+
+
+def test_labels_are_the_functions_own_tree(case: Case):
+    """Only floating-point arrays are trained, and no batch statistics."""
+    labels = case.function.labels()
+    assert jax.tree.structure(labels) == jax.tree.structure(case.function)
+    for leaf, label in zip(
+        jax.tree.leaves(case.function), jax.tree.leaves(labels), strict=True
+    ):
+        assert label in ("weights", "noise", "frozen")
+        assert label == "frozen" or eqx.is_inexact_array(leaf)
+    is_index = lambda node: isinstance(node, eqx.nn.StateIndex)
+    nodes = jax.tree.leaves(labels, is_leaf=is_index)
+    indices = [node for node in nodes if is_index(node)]
+    assert (case.state is not None) == bool(indices)
+    assert {"frozen"} >= {*jax.tree.leaves(indices)}

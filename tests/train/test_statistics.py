@@ -1,0 +1,107 @@
+"""Batch statistics of given weights, against numpy's means and variances of batches.
+
+Seen failing: the old statistics kept as a first batch, the last batch alone, weights
+of the last step where those of the running mean were asked for.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from functions.small_networks import (
+    Normalised,
+    equinox_vectors,
+    with_moments,
+)
+
+from ornstein import nn
+from ornstein.data._base import Split
+from ornstein.functions import Deterministic, ImplicitBNN
+from ornstein.likelihood import Gaussian
+from ornstein.train import Fit, fit, recompute_statistics
+
+X = (2 * np.random.default_rng(0).standard_normal((26, 3)) + 1).astype(np.float32)
+
+
+def by_numpy(network: Any, x: np.ndarray, batch_size: int) -> tuple:
+    """Of what meets the normalisation: mean of the means, mean of the variances."""
+    h = x @ np.asarray(network.first.weight) + np.asarray(network.first.bias)
+    num_batches = len(x) // batch_size
+    h = h[: num_batches * batch_size].reshape(num_batches, batch_size, -1)
+    return h.mean((0, 1)), h.var(1, ddof=1).mean(0)
+
+
+def assert_statistics(state: Any, network: Any, expected: tuple) -> None:
+    for found, value in zip(state.get(network.norm.index), expected, strict=True):
+        np.testing.assert_allclose(found, value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [6, 128])
+def test_statistics_are_the_mean_of_the_batches(batch_size: int):
+    """Four batches of 6 and two rows left over; and one batch of all. Neither an old
+    state nor inference mode matters."""
+    model = Deterministic(Normalised(key=jr.key(0)))
+    network: Any = model.network
+    expected = by_numpy(network, X, min(batch_size, len(X)))
+    old = eqx.nn.State(model).set(network.norm.index, (jnp.ones(4), jnp.ones(4)))
+    for function, state in (
+        (model, None),
+        (eqx.nn.inference_mode(model), old),
+    ):
+        found = recompute_statistics(
+            function, X, key=jr.key(1), state=state, batch_size=batch_size
+        )
+        assert_statistics(found, network, expected)
+
+
+def test_folded_network_has_statistics_of_its_own():
+    """With multipliers of 2 in front of the layer, its outputs' spread doubles."""
+    network = Normalised(key=jr.key(0))
+    model = ImplicitBNN(network, num_components=2, key=jr.key(1))
+    mean = jnp.concatenate([jnp.full(3, 2.0), jnp.ones(4)])[None]
+    folded = with_moments(model, mean, 0.0).to_deterministic()
+    fitted = Fit(folded, Gaussian(1.0), eqx.nn.State(folded), {}, None)
+    found = fitted.with_statistics_of(X, key=jr.key(2), batch_size=13)
+    expected = by_numpy(folded.network, X, 13)
+    assert_statistics(found.state, folded.network, expected)
+    plain = by_numpy(network, X, 13)
+    np.testing.assert_allclose(expected[1], 4 * plain[1], rtol=1e-4)
+
+
+def test_running_mean_of_weights_has_statistics_of_its_own():
+    split = Split(X, np.sin(X[:, :2]))
+    result = fit(
+        Deterministic(Normalised(key=jr.key(0))),
+        split,
+        Gaussian(0.5),
+        key=jr.key(1),
+        num_epochs=10,
+        batch_size=13,
+        learning_rate=0.1,
+        ema_decay=0.9,
+    )
+    averaged = result.averaged().with_statistics_of(X, key=jr.key(2), batch_size=13)
+    expected = by_numpy(averaged.model.network, X, 13)
+    assert_statistics(averaged.state, averaged.model.network, expected)
+    last = by_numpy(result.model.network, X, 13)
+    assert np.max(abs(last[0] - expected[0])) > 0.01
+    assert eqx.tree_equal(averaged.model, result.averaged().model)
+
+
+def test_equinox_statistics_go_on_as_they_do_in_training():
+    model = Deterministic(equinox_vectors(is_normalised=True, key=jr.key(0)))
+    state = eqx.nn.State(model)
+    found = recompute_statistics(model, X, key=jr.key(1), batch_size=13)
+    for rows in (X[:13], X[13:]):
+        state = model(jnp.asarray(rows), key=jr.key(0), state=state).state
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(state), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_without_batch_statistics_has_none():
+    model = Deterministic(nn.MLP(3, 1, (4,), key=jr.key(0)))
+    assert recompute_statistics(model, X, key=jr.key(1)) is None
