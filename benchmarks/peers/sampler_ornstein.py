@@ -1,7 +1,6 @@
 """Our samplers as `ornstein.sample` runs them, and our mean-field step."""
 
 import itertools
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +20,10 @@ from ornstein.potential import Potential
 from ornstein.prior import GaussianPrior
 from ornstein.sample._advance import Sampler
 from ornstein.sgmcmc import SGHMC, SGLD
-from ornstein.train import Plan, elbo_loss, fit
+from ornstein.train import elbo_loss
 
 from . import sampler
+from ._epochs import epochs_of
 
 LANGEVIN = SGLD(sampler.LANGEVIN_STEP)
 # Fresh momenta at every call, as blackjax's kernel has them.
@@ -131,55 +131,22 @@ def mean_field(
     return run
 
 
-class _Turns:
-    """A callback that holds a fit back until its next epoch is asked for."""
-
-    def __init__(self):
-        self._asked, self._done = threading.Semaphore(0), threading.Semaphore(0)
-
-    def next_epoch(self) -> None:
-        """Let the fit go on, and wait for it."""
-        self._asked.release()
-        if not self._done.acquire(timeout=600):
-            raise RuntimeError("The fit has stopped: see its thread's traceback.")
-
-    def start(self, plan: Plan) -> None:
-        self._asked.acquire()
-
-    def advance(self, step: int, record: dict[str, Any]) -> None:
-        pass
-
-    def epoch(self, record: dict[str, Any]) -> None:
-        self._done.release()
-        self._asked.acquire()
-
-    def stop(self) -> None:
-        pass
-
-
 def fitted_mean_field(
     data: Split, *, model_key: Array, key: Array
 ) -> tuple[Callable[[], None], int]:
     """A function that takes an epoch of `fit` as it comes, and an epoch's steps.
 
     It also clips the gradient, and records its signal-to-noise ratio and each batch's
-    calibration. It runs in a thread, since `fit` returns only at the end.
+    calibration.
     """
-    turns = _Turns()
-
-    def run() -> None:
-        fit(
-            make_mean_field(key=model_key),
-            data,
-            Categorical(),
-            key=key,
-            num_epochs=10_000,
-            batch_size=sampler.BATCH_SIZE,
-            callbacks=[turns],
-        )
-
-    threading.Thread(target=run, daemon=True).start()
-    return turns.next_epoch, sampler.NUM_DATA // sampler.BATCH_SIZE
+    run = epochs_of(
+        make_mean_field(key=model_key),
+        data,
+        Categorical(),
+        key=key,
+        batch_size=sampler.BATCH_SIZE,
+    )
+    return run, sampler.NUM_DATA // sampler.BATCH_SIZE
 
 
 def make_mean_field(*, key: Array) -> MeanField:

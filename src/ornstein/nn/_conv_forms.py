@@ -37,16 +37,17 @@ from ._conv_products import (
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
 
-# Up to how many channels, times the waste of `BAND`, it beats Eigen. In ms, Eigen and
-# band, two cores, a few runs on 128 images:
+# Up to how many channels, times the waste of `BAND`, it beats Eigen. In ms, Eigen's
+# (or shifts') and the band's, on two cores and 128 images:
 #                             convolution   input gradient   kernel gradient
 # 28×28, 1 to 6, 5×5 (1.6)     3.3   0.6      12.5   0.4        5.3   1.2
-# 12×12, 6 to 16, 5×5 (9.6)    1.0   0.8       2.4   0.4        0.9   0.7
 # 32×32, 3 to 16 (6)           5.0   2.2      10.8   1.9        7.4   4.3
 # 28×28, 3 to 32 (6)           3.2   2.3       5.1   2.9        5.3   4.0
+# 16×16, 4 to 32 (8)           1.0   1.6       1.2   1.4        0.8   2.8
+# 12×12, 6 to 16, 5×5 (9.6)    1.0   0.8       2.4   0.4        0.9   0.7
 # 16×16, 8 to 16 (16)          1.3   2.0       2.5   0.9        2.3   4.6
 # 32×32, 16 to 16 (32)         7.9  17.6       7.9   9.3       10.7  21.5
-_BAND_CONV, _BAND_INPUT, _BAND_KERNEL = 6.5, 17.0, 10.0
+_BAND, _BAND_INPUT = 6.5, 17.0
 
 
 def _convolve(
@@ -112,7 +113,7 @@ def cpu_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
     dense = _dense(geometry)
     if dense is not None:
         return dense.conv(geometry, x, kernel)
-    if _pays(geometry, num_in, _BAND_CONV):
+    if _pays(geometry, num_in, _BAND):
         return BAND.conv(geometry, x, kernel)
     if geometry.stride == 1 and _pays(geometry.flipped, num_out, _BAND_INPUT):
         return BAND.input_gradient(geometry.flipped, x, _flip(kernel))
@@ -175,9 +176,9 @@ def cpu_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     if dense is not None:
         return dense.kernel_gradient(geometry, x, g)
     # With the roles of x and g exchanged, the gradient is the kernel flipped.
-    if _pays(geometry, num_in, _BAND_KERNEL):
+    if _pays(geometry, num_in, _BAND):
         return BAND.kernel_gradient(geometry, x, g)
-    if undilated and _pays(geometry.flipped, num_out, _BAND_KERNEL):
+    if undilated and _pays(geometry.flipped, num_out, _BAND):
         return _flip(BAND.kernel_gradient(geometry.flipped, g, x))
     if num_taps * num_in <= 36:
         return SHIFTS.kernel_gradient(geometry, x, g)
