@@ -20,6 +20,7 @@ from ..functions import (
     without_drift,
 )
 from ..functions._base import FROZEN
+from ..functions._network import in_inference
 from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ..predict import Fitted, Prediction, predict
 
@@ -164,7 +165,7 @@ def _with_mixture_kl(
 @eqx.filter_jit
 def _draws(fit, batch, key, *, num_draws: int):
     x, y = batch
-    model = eqx.nn.inference_mode(fit.model)
+    model = in_inference(fit.model)
 
     def one(index):
         state = jax.tree.map(lambda leaf: leaf, fit.state)  # may be used only once

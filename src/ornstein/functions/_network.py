@@ -1,7 +1,7 @@
 """Plain networks, as the random functions built around them see them."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,6 +11,8 @@ from ..nn import PerExample
 
 Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
 """A module from a batch (rows first) to the likelihood's parameters of each row."""
+
+Module = TypeVar("Module")
 
 _OF_ONE_VECTOR = (eqx.nn.MLP, eqx.nn.Linear)
 
@@ -100,6 +102,25 @@ def with_named_state(module: Network) -> Network:
             node = new[node.marker]
         nodes.append(node)
     return jax.tree.unflatten(treedef, nodes)
+
+
+def in_inference(model: Module, *, value: bool = True) -> Module:
+    """`eqx.nn.inference_mode`, of random functions too.
+
+    Equinox's refuses a tree of some of a network's leaves (the means of `MeanField`,
+    the samples of a chain), whose `inference` fields are `None`.
+
+    Args:
+        model: any tree.
+        value: `False` for the mode of training.
+    """
+    has_mode = lambda node: getattr(node, "inference", None) is not None
+
+    def modes(model: Module) -> tuple:
+        nodes = jax.tree.leaves(model, is_leaf=has_mode)
+        return tuple(node.inference for node in nodes if has_mode(node))
+
+    return eqx.tree_at(modes, model, replace_fn=lambda _: value)
 
 
 def initial_state(module: PyTree) -> eqx.nn.State | None:

@@ -10,6 +10,7 @@ from jax import lax
 
 from .._types import PRNGKeyArray, PyTree
 from ..functions._base import AbstractRandomFunction
+from ..functions._network import in_inference
 from ..likelihood import AbstractLikelihood
 from ._prediction import Prediction
 from ._summary import Summary, summarise
@@ -98,7 +99,7 @@ def predict(
             raise ValueError(f"`{name}` must be at least 1, got {count}.")
     if isinstance(fit, FittedByDraw):
         fit = fit.for_draws(num_draws)
-    model = eqx.nn.inference_mode(fit.model)
+    model = in_inference(fit.model)
 
     # Equal blocks: the last one is padded by less than one row a block.
     num_blocks = -(-num_rows // batch_size)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._types import Array, PRNGKeyArray, PyTree, RealScalar
 from ..functions._base import AbstractRandomFunction
-from ..functions._network import has_batch_state, initial_state
+from ..functions._network import has_batch_state, in_inference, initial_state
 from ..nn import BatchNorm
 
 
@@ -40,7 +40,7 @@ def recompute_statistics(
     if not has_batch_state(model):
         return None
     state = initial_state(model) if state is None else state
-    model = eqx.nn.inference_mode(model, value=False)
+    model = in_inference(model, value=False)
     num_rows = jax.tree.leaves(x)[0].shape[0]
     batch_size = min(batch_size, num_rows)
     for i in range(num_rows // batch_size):
@@ -61,7 +61,8 @@ def _next_state(
     *,
     key: PRNGKeyArray,
 ) -> eqx.nn.State | None:
-    is_norm = lambda node: isinstance(node, BatchNorm)
+    # Where only some leaves are (the means of `MeanField`), there is no momentum.
+    is_norm = lambda node: isinstance(node, BatchNorm) and node.momentum is not None
 
     def with_momentum(node):
         if not is_norm(node):

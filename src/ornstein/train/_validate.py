@@ -11,6 +11,7 @@ import numpy as np
 
 from .._types import PRNGKeyArray, PyTree
 from ..functions._base import AbstractRandomFunction
+from ..functions._network import in_inference
 from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ._calibration import accuracy_and_ece, calibration_sums
 
@@ -39,7 +40,7 @@ def validate(
         num_draws: rounded up to a multiple of the model's strata.
         state: batch statistics.
     """
-    model = eqx.nn.inference_mode(model)
+    model = in_inference(model)
     num_draws = math.ceil(num_draws / model.num_strata) * model.num_strata
     num_rows = _num_rows(data)
     size = min(num_rows, BLOCK_ROWS)
