@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .._types import Array, Float
@@ -12,6 +13,10 @@ from ._style import BLUE, INK, add_legend, clean, new_figure
 # Central intervals, widest first, so that narrow ones lie on top; shades of `BLUE`.
 _LEVELS = (0.95, 0.8, 0.5)
 _SHADES = ("#DCEBF5", "#B0D3E8", "#7FB8DA")
+_TAILS = tuple((1 - level) / 2 for level in _LEVELS)
+BAND_QUANTILES = (*_TAILS, 0.5, *(1 - tail for tail in reversed(_TAILS)))
+"""The ends of the intervals around the median, from the lowest to the highest."""
+
 _MAX_SAMPLE_PATHS = 8
 
 
@@ -46,28 +51,17 @@ def predictive_bands(
         )
     order = np.argsort(_vector(x))
     grid = _vector(x)[order]
-    tails = [(1 - level) / 2 for level in _LEVELS]
     if not isinstance(prediction.likelihood, AbstractLocationScaleLikelihood):
         raise ValueError(
             "Bands need a likelihood of real targets, got "
             f"`{type(prediction.likelihood).__name__}`: draw a `reliability_diagram` "
             "for classes."
         )
-    quantiles = np.asarray(
-        prediction.quantile([*tails, 0.5, *(1 - tail for tail in reversed(tails))])
-    )[:, order, column]
+    quantiles = np.asarray(prediction.quantile(BAND_QUANTILES))[:, order, column]
 
     figure = new_figure(5.6, 3.4)
     axes = figure.subplots()
-    for i, (level, shade) in enumerate(zip(_LEVELS, _SHADES, strict=True)):
-        axes.fill_between(
-            grid,
-            quantiles[i],
-            quantiles[-1 - i],
-            color=shade,
-            linewidth=0,
-            label=f"{100 * level:.0f} % interval",
-        )
+    fill_bands(axes, grid, quantiles)
     draws = np.asarray(jnp.asarray(prediction.outputs)[:_MAX_SAMPLE_PATHS, :, column])
     for i, draw in enumerate(draws):
         label = "draws" if i == 0 else None
@@ -84,6 +78,23 @@ def predictive_bands(
     clean(axes, xlabel=xlabel, ylabel=ylabel, title=title)
     add_legend(axes, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
+
+
+def fill_bands(
+    axes: Axes,
+    grid: Float[np.ndarray, " points"],
+    quantiles: Float[np.ndarray, "quantiles points"],
+) -> None:
+    """The intervals between pairs of `BAND_QUANTILES`."""
+    for i, (level, shade) in enumerate(zip(_LEVELS, _SHADES, strict=True)):
+        axes.fill_between(
+            grid,
+            quantiles[i],
+            quantiles[-1 - i],
+            color=shade,
+            linewidth=0,
+            label=f"{100 * level:.0f} % interval",
+        )
 
 
 def _limits(quantiles: np.ndarray, shown: np.ndarray) -> tuple[float, float]:

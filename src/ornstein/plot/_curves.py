@@ -16,6 +16,7 @@ def method_curves(
     ylabel: str,
     title: str | None = None,
     ylim: tuple[float, float] | None = None,
+    has_log_x: bool = False,
 ) -> Figure:
     """The curves of several methods in one panel.
 
@@ -26,12 +27,15 @@ def method_curves(
         ylabel: what they are, with its unit.
         title: above the panel.
         ylim: the lowest and highest value shown.
+        has_log_x: `xs` lie on a logarithmic axis.
     """
     figure = new_figure(4.8, 3.2)
     axes = figure.subplots()
     for (name, values), colour in zip(curves.items(), PALETTE, strict=False):
         where = np.arange(1, len(values) + 1) if xs is None else np.asarray(xs)
         axes.plot(where, values, color=colour, linewidth=1.5, label=name)
+    if has_log_x:
+        axes.set_xscale("log")
     if ylim is not None:
         axes.set_ylim(*ylim)
     clean(axes, xlabel=xlabel, ylabel=ylabel, title=title)
