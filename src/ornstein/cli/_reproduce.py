@@ -26,6 +26,16 @@ ExperimentName = Literal[
     "mnist-samplers",
     "bandit",
     "uci",
+    "ibnn-fig1",
+    "ibnn-fig2",
+    "ibnn-fig3",
+    "ibnn-fig4",
+    "ibnn-fig7",
+    "ibnn-fig8",
+    "ibnn-table1",
+    "ibnn-benchmark",
+    "ibnn-components",
+    "ibnn-pretrained",
 ]
 
 

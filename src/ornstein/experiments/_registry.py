@@ -8,6 +8,16 @@ from ._exactness import EXACTNESS
 from ._fig1 import FIG1
 from ._fig2 import FIG2
 from ._fig8 import FIG8
+from ._ibnn_benchmark import IBNN_BENCHMARK
+from ._ibnn_components import IBNN_COMPONENTS
+from ._ibnn_fig1 import IBNN_FIG1
+from ._ibnn_fig2 import IBNN_FIG2
+from ._ibnn_fig3 import IBNN_FIG3
+from ._ibnn_fig4 import IBNN_FIG4
+from ._ibnn_fig7 import IBNN_FIG7
+from ._ibnn_fig8 import IBNN_FIG8
+from ._ibnn_pretrained import IBNN_PRETRAINED
+from ._ibnn_table1 import IBNN_TABLE1
 from ._inducing import INDUCING
 from ._mnist_samplers import MNIST_SAMPLERS
 from ._posterior import POSTERIOR
@@ -29,5 +39,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     "mnist-samplers": MNIST_SAMPLERS,
     "bandit": BANDIT,
     "uci": UCI,
+    "ibnn-fig1": IBNN_FIG1,
+    "ibnn-fig2": IBNN_FIG2,
+    "ibnn-fig3": IBNN_FIG3,
+    "ibnn-fig4": IBNN_FIG4,
+    "ibnn-fig7": IBNN_FIG7,
+    "ibnn-fig8": IBNN_FIG8,
+    "ibnn-table1": IBNN_TABLE1,
+    "ibnn-benchmark": IBNN_BENCHMARK,
+    "ibnn-components": IBNN_COMPONENTS,
+    "ibnn-pretrained": IBNN_PRETRAINED,
 }
 """What `ornstein reproduce NAME` runs."""
