@@ -5,6 +5,7 @@ copies of the row, side by side in one larger batch.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,12 +26,13 @@ class ImplicitLeNet(torch.nn.Module):
 
     def __init__(self, ours: ImplicitBNN):
         super().__init__()
-        network = ours.network
+        network: Any = ours.network
         layers = [m for m in (*network.features, *network.head) if hasattr(m, "weight")]
-        self.layers = torch.nn.ModuleList(map(_layer, layers))
+        kinds = list(map(_layer, layers))
+        self.layers = torch.nn.ModuleList(kinds)
         self.mean = torch.nn.Parameter(from_jax(ours.mixture.mean))
         self.rho = torch.nn.Parameter(from_jax(ours.mixture.rho))
-        self.sizes = [layer.weight.shape[1] for layer in self.layers]
+        self.sizes = [kind.weight.shape[1] for kind in kinds]
 
     def forward(self, x: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         """Logits of rows, each with its own noise."""
@@ -53,16 +55,16 @@ class ImplicitLeNet(torch.nn.Module):
         return 0.5 * (distance + ratio - 1 - ratio.log()).sum()
 
 
-def _layer(ours: object) -> torch.nn.Module:
+def _layer(ours: Any) -> Any:
     weight = from_jax(ours.weight)
     if weight.ndim == 4:
-        height, width, num_in, num_out = weight.shape
-        layer = torch.nn.Conv2d(num_in, num_out, (height, width))
+        *taps, num_in, num_out = weight.shape
+        layer = torch.nn.Conv2d(num_in, num_out, (taps[0], taps[1]))
         layer.weight.data = weight.permute(3, 2, 0, 1).contiguous()
     else:
-        layer = torch.nn.Linear(*weight.shape)
+        layer = torch.nn.Linear(weight.shape[0], weight.shape[1])
         layer.weight.data = weight.T.contiguous()
-    layer.bias.data = from_jax(ours.bias)
+    layer.bias = torch.nn.Parameter(from_jax(ours.bias))
     return layer
 
 

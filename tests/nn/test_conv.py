@@ -51,10 +51,9 @@ def assert_close(got, expected, tolerance=1e-12):
     )
 
 
-# Channels choose the form: bands (few), shifts of x or g, Eigen's convolutions, and for
-# the kernel gradient products by rows (many); so do kernels of 1×1 or as large as the
-# image, and tiny images. Sizes 6×5 and 7×4: odd and even in both places; stride 2
-# leaves remainders.
+# Channels choose the form: bands (few), shifts of x or g, a convolution; so do kernels
+# of 1×1 or as large as the image, and tiny images. Sizes 6×5 and 7×4: odd and even in
+# both places; stride 2 leaves remainders.
 CASES = [
     # taps, stride, padding, channels, images
     (3, 1, "SAME", (3, 4), (2, 6, 5)),
@@ -78,7 +77,6 @@ CASES = [
     (3, 2, "SAME", (1, 4), (2, 7, 9)),
     (5, 1, "VALID", (1, 6), (2, 8, 10)),
     (3, 1, ((2, 0), (0, 3)), (1, 2), (2, 6, 5)),
-    (3, 1, ((2, 0), (3, 1)), (64, 64), (2, 3, 4)),
     (3, 1, "SAME", (9, 10), (2, 2, 2)),
     (3, 2, "SAME", (9, 10), (2, 4, 3)),
     (4, 1, "VALID", (9, 10), (2, 4, 4)),

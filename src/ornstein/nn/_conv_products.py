@@ -50,10 +50,10 @@ class Product(NamedTuple):
             (rows.shape[0], jax.eval_shape(matrix, kernel).shape[1]), g.dtype
         )
         g = _transpose(lambda y: _images(geometry, y, num, num_out), y, g)
-        return _transpose(matrix, kernel, gram(rows, g))
+        return _transpose(matrix, kernel, _gram(rows, g))
 
 
-def gram(a: Array, b: Array) -> Array:
+def _gram(a: Array, b: Array) -> Array:
     """aᵀb, the thinner matrix first.
 
     Eigen takes up to 1.6 times longer in the other order (8,192 rows, 576 and 64
@@ -69,25 +69,7 @@ def band_waste(geometry: Geometry) -> float:
     return _span(geometry) / geometry.kernel_shape[1]
 
 
-def shifts(geometry: Geometry, x: Array) -> Array:
-    """Every pixel that a tap of the kernel meets, taps side by side in the channels."""
-    stride, (height, width) = geometry.stride, geometry.out_shape
-    x = pad(x, *geometry.pads)
-    return jnp.concatenate(
-        [
-            x[
-                :,
-                i : i + stride * (height - 1) + 1 : stride,
-                j : j + stride * (width - 1) + 1 : stride,
-            ]
-            for i in range(geometry.kernel_shape[0])
-            for j in range(geometry.kernel_shape[1])
-        ],
-        axis=-1,
-    )
-
-
-def pad(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
+def _pad(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
     """Zeros around images; unlike `jnp.pad` it may also crop."""
     config = ((0, 0, 0), (*rows, 0), (*columns, 0), (0, 0, 0))
     return lax.pad(x, jnp.zeros((), x.dtype), config)
@@ -114,7 +96,19 @@ def _image_rows(geometry: Geometry, x: Array) -> Array:
 
 
 def _shifted_rows(geometry: Geometry, x: Array) -> Array:
-    x = shifts(geometry, x)
+    """Every pixel that a tap of the kernel meets, taps side by side."""
+    stride, (height, width) = geometry.stride, geometry.out_shape
+    x = _pad(x, *geometry.pads)
+    shifts = [
+        x[
+            :,
+            i : i + stride * (height - 1) + 1 : stride,
+            j : j + stride * (width - 1) + 1 : stride,
+        ]
+        for i in range(geometry.kernel_shape[0])
+        for j in range(geometry.kernel_shape[1])
+    ]
+    x = jnp.concatenate(shifts, axis=-1)
     return x.reshape(-1, x.shape[3])
 
 
@@ -135,7 +129,7 @@ def _band_rows(geometry: Geometry, x: Array) -> Array:
     num, _, image_width, num_in = x.shape
     num_blocks, span, step = -(-width // _BLOCK), _span(geometry), stride * _BLOCK
     right = (num_blocks - 1) * step + span - left - image_width
-    x = pad(x, rows, (left, right))
+    x = _pad(x, rows, (left, right))
     x = x.reshape(num, x.shape[1], -1)
     pieces = [
         x[
