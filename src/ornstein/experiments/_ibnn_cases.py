@@ -81,10 +81,15 @@ class Case(NamedTuple):
     dropout: float = 0.1
 
     def settings(self, method: str, seed: int) -> dict[str, Any]:
-        """What decides a training, as JSON."""
-        own = self._asdict()
-        for name in ("make_network", "methods"):
-            del own[name]
+        """What decides a training, as JSON: what the method reads."""
+        unread = {"make_network", "methods"}
+        if not is_implicit(method):
+            unread |= {"noise_rate", "prior_scale", "init_spread", "num_draws"}
+        if method != "mc-dropout":
+            unread.add("dropout")
+        if method == "bnn-vi":
+            unread |= {"learning_rate", "weight_decay"}
+        own = {k: v for k, v in self._asdict().items() if k not in unread}
         return own | {"method": method, "seed": seed}
 
 
@@ -96,8 +101,7 @@ _LENET = Case(
     epochs=40,
     is_augmented=False,
     learning_rate=0.02,
-    noise_rate=0.1,
-    init_spread=0.25,
+    noise_rate=0.05,
 )
 # A fortieth of the paper's steps: noise as wide as its own would drown these networks.
 _SMALL = {
