@@ -1,5 +1,8 @@
 """The table of scores against the same numbers worked out draw by draw."""
 
+import itertools
+
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -7,7 +10,7 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 
-from ornstein.evaluate import evaluate, evaluate_ood
+from ornstein.evaluate import component_diversity, evaluate, evaluate_ood
 from ornstein.likelihood import (
     Bernoulli,
     Categorical,
@@ -38,6 +41,7 @@ def test_classification():
         "aleatoric": aleatoric,
         "epistemic": total - aleatoric,
         "epistemic_share": (total - aleatoric) / total,
+        "nll_errors": nll[mean.argmax(1) != CLASSES].mean(),
     }
     for name, value in expected.items():
         np.testing.assert_allclose(scores[name], value, rtol=1e-4, err_msg=name)
@@ -50,6 +54,55 @@ def test_classification():
         "aurc",
     }
     assert all(type(score) is float for score in scores.values())
+
+
+def test_best_guesses_of_many_classes():
+    """Top 3 of more than 3 classes, top 5 of more than 10. Catches 5 for 3."""
+    logits = jr.normal(jr.key(3), (2, 50, 12))
+    y = np.asarray(jr.randint(jr.key(4), (50,), 0, 12))
+    scores = evaluate(Prediction(logits, Categorical()), y)
+    mean = np.asarray(jax.nn.softmax(logits, axis=-1)).mean(0)
+    ranks = (mean > mean[np.arange(50), y][:, None]).sum(1)
+    np.testing.assert_allclose(scores["top_3_accuracy"], np.mean(ranks < 3), rtol=1e-6)
+    np.testing.assert_allclose(scores["top_5_accuracy"], np.mean(ranks < 5), rtol=1e-6)
+    assert scores["top_3_accuracy"] < scores["top_5_accuracy"]
+    fewer = evaluate(Prediction(logits[..., :10], Categorical()), np.minimum(y, 9))
+    assert "top_3_accuracy" in fewer
+    assert "top_5_accuracy" not in fewer
+
+
+def test_no_errors_have_no_nll():
+    """Catches the mean of no rows: NaN, and a warning."""
+    y = np.argmax(OUTPUTS[0], axis=1)
+    assert "nll_errors" not in evaluate(Prediction(OUTPUTS[:1], Categorical()), y)
+
+
+@pytest.mark.parametrize("likelihood", [Categorical(), Bernoulli()])
+def test_component_diversity(likelihood):
+    """Draw i is of stratum i mod 4. Catches draws compared one by one, or dealt out
+    in blocks.
+    """
+    found = component_diversity(Prediction(OUTPUTS, likelihood), 4)
+    outputs = np.asarray(OUTPUTS, np.float64)
+    if isinstance(likelihood, Bernoulli):
+        ones = 1 / (1 + np.exp(-outputs))
+        probs = np.stack([1 - ones, ones], -1).reshape(8, -1, 2)
+    else:
+        probs = np.exp(outputs) / np.exp(outputs).sum(-1, keepdims=True)
+    strata = [(probs[k] + probs[k + 4]) / 2 for k in range(4)]
+    pairs = list(itertools.permutations(strata, 2))
+    expected = {
+        "disagreement": np.mean([p.argmax(-1) != q.argmax(-1) for p, q in pairs]),
+        "pairwise_kl": np.mean([scipy.stats.entropy(p, q, axis=-1) for p, q in pairs]),
+    }
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_strata_that_cannot_be_compared():
+    with pytest.raises(ValueError, match="8 draws cannot be shared equally by 3"):
+        component_diversity(Prediction(OUTPUTS, Categorical()), 3)
+    with pytest.raises(ValueError, match="this `Gaussian` prediction has none"):
+        component_diversity(Prediction(OUTPUTS, Gaussian(0.1)), 2)
 
 
 def test_streamed_prediction_has_the_same_scores():

@@ -95,10 +95,9 @@ CASES = {
         f"train {TINY} --likelihood categorical --out new",
         "`Categorical`",
     ),
-    "tune without rows": (f"train {TINY} --tune lr --out new", "--validation-fraction"),
     "tune what": (
         f"train {TINY} --tune lr,colour --validation-fraction 0.2 --out new",
-        "--tune colour is not one of lr, sigma",
+        "--tune colour is not one of lr, noise-lr, sigma",
     ),
     "patience": (f"train {TINY} --patience 3 --out new", "--validation-fraction"),
     "split": (f"train {TINY} --split 3 --out new", "no numbered splits"),
@@ -155,6 +154,37 @@ CASES = {
         "train --model ensemble --tune sigma --validation-fraction 0.2 --out new",
         "--sigma does nothing for --model ensemble",
     ),
+    "tune components of a network": (
+        "train --model ensemble --tune components --out new",
+        "--num-components does nothing for --model ensemble",
+    ),
+    "components for the batch": (
+        "train --model implicit --batch-size 8 --tune components --out new",
+        "8 rows cannot be dealt to 16 components",
+    ),
+    "unknown network": (
+        "train --model implicit --network lenet5 --out new",
+        "--network 'lenet5' is not one of mlp, lenet",
+    ),
+    "network of an SDE-BNN": (
+        f"train {TINY} --network mlp --norm frn --out new",
+        "--norm does nothing for --model sdebnn",
+    ),
+    "pretrained file": (
+        "train --model implicit --network resnet-18 --network-width 0.1 "
+        "--pretrained gone.pt",
+        "gone.pt",
+    ),
+    "rows": (
+        "train --model implicit --train-rows 0 --out new",
+        "--train-rows 0 is not",
+    ),
+    "sweep of numbers": ("evaluate run --noise-sweep", "--noise-sweep is about"),
+    "other data of another form": (
+        "evaluate run --ood-data digits",
+        "digits has images, and the model takes rows of 1 numbers",
+    ),
+    "other data unknown": ("evaluate run --ood-data moon", "no data set 'moon'"),
     "prune nothing": ("prune nowhere", "nowhere is not a run"),
     "prune an SDE-BNN": ("prune run", "holds a `SDEBNN`.*--model mean-field"),
     "prune all": ("prune run --fraction 1", "--fraction must be at least 0"),

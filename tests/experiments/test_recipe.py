@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from ornstein.data import load
@@ -14,7 +15,8 @@ from ornstein.experiments import (
     Recipe,
     _build as build,
     _families as families,
-    _recipe as recipe_module,
+    _networks as networks,
+    _options as options_module,
     _training,
     prepare,
     preset_recipe,
@@ -29,6 +31,9 @@ NAMES = {
     "PriorName": set(families.PRIORS),
     "WeightNoiseName": set(families.WEIGHT_NOISES),
     "LikelihoodName": {"auto", *build.LIKELIHOODS},
+    "NormName": set(networks.NORMS),
+    "MixtureKLName": set(families.MIXTURE_KLS),
+    "ScheduleName": set(_training.SCHEDULES),
     "EstimatorName": set(build.ESTIMATORS),
     "SolverName": set(build.SOLVERS),
     "GradientName": set(build.GRADIENTS),
@@ -40,7 +45,7 @@ NAMES = {
 @pytest.mark.parametrize("kind", NAMES)
 def test_choices_are_what_can_be_built(kind: str):
     """Catches a name in the help that nothing answers to, and the reverse."""
-    assert set(typing.get_args(getattr(recipe_module, kind))) == NAMES[kind]
+    assert set(typing.get_args(getattr(options_module, kind))) == NAMES[kind]
 
 
 @pytest.mark.parametrize(("model", "data", "preset"), PRESETS)
@@ -76,6 +81,10 @@ def test_changed_refuses_unknown_options():
         ("ensemble", {"solver": "heun"}, "solver"),
         ("mean-field", {"dropout": 0.3}, "dropout"),
         ("sdebnn", {"weight_noise": "flipout"}, "weight-noise"),
+        ("sdebnn", {"network": "lenet"}, "network"),
+        ("deterministic", {"num_components": 8}, "num-components"),
+        ("mean-field", {"noise_learning_rate": 1.0}, "noise-learning-rate"),
+        ("implicit", {"init_scale": 0.1}, "init-scale"),
     ],
 )
 def test_options_of_another_family_are_refused(model, changes, option):
@@ -131,7 +140,10 @@ def test_weight_decay_spares_biases():
     """Optax's own rule on the matrices; Adam elsewhere."""
     params = {"w": jnp.ones((2, 2)), "b": jnp.ones(2), "scale": jnp.ones(())}
     zeros = jax.tree.map(jnp.zeros_like, params)
-    optimiser = _training._optimiser(0.1)(lambda step: 0.5)
+    options = options_module.TrainingOptions(weight_decay=0.1)
+    rules = _training._optimisers(options)
+    assert rules["noise"] is optax.adam  # nodes have a prior
+    optimiser = rules["weights"](lambda step: 0.5)
     updates: Any
     updates, _ = optimiser.update(zeros, optimiser.init(params), params)
     np.testing.assert_allclose(updates["w"], -0.5 * 0.1)

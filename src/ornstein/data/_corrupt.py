@@ -82,9 +82,9 @@ def salt_and_pepper(
     u = jr.uniform(key, (*x.shape[:-1], 1) if whole_pixels else x.shape)
     # Dark ones grow from 0 and bright ones from 1, so that none changes its side.
     dark, bright = u < fraction / 2, u >= 1 - fraction / 2
-    lowest, highest = x.min(axis=(0, 1, 2)), x.max(axis=(0, 1, 2))
-    x = jnp.where(dark, lowest, x)
-    return jnp.where(bright, highest, x)
+    lowest = x.min(axis=(0, 1, 2), keepdims=True)
+    highest = x.max(axis=(0, 1, 2), keepdims=True)
+    return jnp.where(dark, lowest, jnp.where(bright, highest, x))
 
 
 def _check_share(name: str, value: float) -> None:

@@ -190,12 +190,16 @@ def _check(recipe: Recipe) -> None:
     check_options(recipe)
     options = recipe.training
     counts = ("epochs", "batch_size", "num_draws", "accumulate", "test_draws")
-    for name in (*counts, "learning_rate", "clip"):
+    for name in (*counts, "learning_rate", "noise_learning_rate", "clip"):
         value = getattr(options, name)
-        if not value > 0:
+        if value is not None and not value > 0:
             raise ValueError(
                 f"--{name.replace('_', '-')} must be positive, got {value}."
             )
+    if not recipe.network.network_width > 0:
+        raise ValueError(
+            f"--network-width must be positive, got {recipe.network.network_width}."
+        )
     if not options.weight_decay >= 0:
         raise ValueError(
             f"--weight-decay must not be negative, got {options.weight_decay}."
@@ -225,6 +229,6 @@ def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:
     num_draws, num_strata = recipe.training.test_draws, model.num_strata
     if num_draws % num_strata:
         raise ValueError(
-            f"--test-draws {num_draws} would count some of the {num_strata} members "
-            f"more often than others: give a multiple of {num_strata}."
+            f"--test-draws {num_draws} would count some of the {num_strata} members or "
+            f"components more often than others: give a multiple of {num_strata}."
         )

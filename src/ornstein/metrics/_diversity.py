@@ -35,7 +35,7 @@ def pairwise_kl(probs: Float[AnyArray, "members rows classes"]) -> Float[Array, 
     probs = jnp.asarray(probs)
     log_probs = jnp.log(jnp.maximum(probs, jnp.finfo(probs.dtype).tiny))
     # The mean over the others of log p_i - log p_j, from the mean over all.
-    gap = log_probs - jnp.mean(log_probs, axis=0)
+    gap = log_probs - jnp.mean(log_probs, axis=0, keepdims=True)
     by_row = jnp.sum(probs * gap, axis=-1) * (num_members / (num_members - 1))
     return jnp.mean(by_row)
 
