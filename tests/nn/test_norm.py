@@ -130,7 +130,8 @@ def test_batch_norm_refuses():
 def test_batch_statistics_are_no_parameters():
     norm = BatchNorm(3)
     assert num_parameters(norm) == 6
-    mean, variance = scale_parameters(norm, 0.0).index.init
+    scaled = scale_parameters(norm, 0.0)
+    mean, variance = eqx.nn.State(scaled).get(scaled.index)
     np.testing.assert_array_equal(mean, 0.0)
     np.testing.assert_array_equal(variance, 1.0)
     assert jax.tree.leaves(fan_ins(norm)) == [1, 1]
