@@ -8,8 +8,8 @@ from typing import Any
 from .. import nn
 from ..plot import method_curves
 from ..report import save_figure
-from ._ibnn_cases import Case, num_components, scored
-from ._ibnn_lenet import LENET, load_or_instead
+from ._ibnn_cases import Case, num_components
+from ._ibnn_lenet import LENET, load_or_instead, tested
 from ._study import Experiment, ScaleName, Study
 
 _METHODS = tuple(f"ibnn-{num}" for num in (4, 8, 16, 24, 32))
@@ -44,8 +44,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
         study.say(note)
     rows = []
     for method in case.methods:
-        found = dict(scored(study, case, method, data))
-        del found["reliability"]
+        found = tested(study, case, method, data)
         named = {"num_components": num_components(method), "network": case.name}
         rows.append(named | found | {"data": case.data, "notes": notes})
     for score, label in _SCORES.items():

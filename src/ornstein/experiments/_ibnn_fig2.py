@@ -19,8 +19,8 @@ from ..functions import ImplicitBNN
 from ..functions._network import Network
 from ..plot import loss_surfaces
 from ..report import save_figure
-from ._ibnn_cases import scored, trained
-from ._ibnn_lenet import LENET, load_or_instead
+from ._ibnn_cases import trained
+from ._ibnn_lenet import LENET, load_or_instead, tested
 from ._study import Experiment, ScaleName, Study
 
 _METHOD = "ibnn-8"
@@ -95,7 +95,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
     case, data, notes = load_or_instead(LENET[study.scale], "mnist")
     for note in notes:
         study.say(note)
-    scores = scored(study, case, _METHOD, data)
+    scores = tested(study, case, _METHOD, data)
     num_rows = _ROWS[study.scale]
     splits = {
         "training": data.train.rows(np.arange(min(num_rows, len(data.train)))),

@@ -13,8 +13,8 @@ import jax
 from .. import nn
 from ..plot import method_curves
 from ..report import save_figure
-from ._ibnn_cases import Case, scored
-from ._ibnn_lenet import load_or_instead
+from ._ibnn_cases import Case
+from ._ibnn_lenet import load_or_instead, tested
 from ._study import Experiment, ScaleName, Study
 
 WIDTHS = (1, 2, 4, 8)
@@ -35,6 +35,7 @@ def _case(width: int, scale: ScaleName) -> Case:
         _METHODS,
         is_augmented=False,
         learning_rate=0.02,
+        noise_rate=0.05,
         **_SIZES[scale],
     )
 
@@ -51,8 +52,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
             "data": case.data,
         }
         for method in case.methods:
-            found = dict(scored(study, case, method, data))
-            del found["reliability"]
+            found = tested(study, case, method, data)
             rows.append(of_network | {"method": method} | found | {"notes": notes})
     sizes = sorted({float(row["num_network_parameters"]) for row in rows})
     for score, label in _SCORES.items():

@@ -3,10 +3,16 @@
 Trinh, Kaski & Heinonen (2020) train LeNet on Fashion-MNIST (section 3.2).
 """
 
+from typing import Any
+
+import jax
+
 from .. import nn
 from ..data import Data, DataNotFoundError
-from ._ibnn_cases import Case, load_case
-from ._study import ScaleName
+from ..evaluate import evaluate
+from ..predict import predict
+from ._ibnn_cases import Case, load_case, num_test_draws, trained
+from ._study import ScaleName, Study
 
 _LENET = Case(
     "lenet",
@@ -16,6 +22,7 @@ _LENET = Case(
     epochs=300,
     is_augmented=False,
     learning_rate=0.02,
+    noise_rate=0.05,
 )
 LENET: dict[ScaleName, Case] = {
     "quick": _LENET._replace(epochs=20, train_rows=10_000, test_rows=2000, num_draws=1),
@@ -48,3 +55,23 @@ def load_or_instead(case: Case, instead: str) -> tuple[Case, Data, list[str]]:
         notes = [f"on {instead}, for {wanted} was not found", *data.notes]
         return case, data, notes
     return case, data, list(data.notes)
+
+
+def tested(study: Study, case: Case, method: str, data: Data) -> dict[str, Any]:
+    """A method's training record and scores of the test rows, kept as a piece.
+
+    Unlike `scored`, without a bound over training rows, which for wide networks takes
+    longer than their training.
+    """
+    num_draws = num_test_draws(method)
+
+    def compute() -> dict[str, Any]:
+        fit, record = trained(study, case, method, data)
+        key = jax.random.key(study.seed + 3)
+        prediction = predict(fit, data.test.x, key=key, num_draws=num_draws)
+        scores = evaluate(prediction, data.test.y)
+        error = 100 * (1 - scores["accuracy"])
+        return record | {"num_draws": num_draws, "error_percent": error} | scores
+
+    settings = case.settings(method, study.seed) | {"num_draws": num_draws}
+    return study.piece(f"test-{case.name}-{method}", settings, compute)
