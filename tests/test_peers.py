@@ -10,7 +10,7 @@ pytest.importorskip("torchsde", reason="needs the extra `bench`")
 pytest.importorskip("bayesian_torch", reason="needs the extra `bench`")
 
 from benchmarks._timing import Target, interleaved
-from benchmarks.peers import check, sampler, sampler_check, toy
+from benchmarks.peers import check, implicit_check, sampler, sampler_check, toy
 
 
 @pytest.mark.slow
@@ -32,6 +32,12 @@ def test_sampler_peers_take_our_step():
     """
     key = jr.key(2)
     sampler_check.check_sampler_peers(sampler.make_classes(key=key), key=key)
+
+
+@pytest.mark.slow
+def test_implicit_peer_gives_our_loss_and_gradient():
+    """Seen to fail: a doubled KL, shifted noise."""
+    implicit_check.check_implicit_peer(key=jr.key(1))
 
 
 def test_another_loss_is_refused():

@@ -160,7 +160,7 @@ def _error_scores(
 ) -> dict[str, float]:
     """Of rows with an error in any column; of no such row, nothing."""
     rows = is_wrong.reshape(log_prob.size, -1).any(axis=1)
-    return {"nll_errors": -np.mean(log_prob[rows])} if rows.any() else {}
+    return {"nll_errors": -float(np.mean(log_prob[rows]))} if rows.any() else {}
 
 
 @eqx.filter_jit

@@ -42,8 +42,9 @@ class Normalised(eqx.Module):
         self.last = nn.Linear(width, 2, key=last_key)
 
     def __call__(self, x: Array, state: eqx.nn.State) -> tuple[Array, eqx.nn.State]:
-        h, state = self.norm(self.first(x), state)
-        return self.last(jnp.tanh(h)), state
+        h, new = self.norm(self.first(x), state)
+        assert new is not None
+        return self.last(jnp.tanh(h)), new
 
 
 def equinox_vectors(*, is_normalised: bool, key: PRNGKeyArray) -> nn.PerExample:

@@ -20,8 +20,8 @@ PRIOR_SCALE = 0.4
 
 
 def mixture_of(mean: np.ndarray, scale: np.ndarray) -> NodeMixture:
-    mean, scale = jnp.asarray(mean, float), jnp.asarray(scale, float)
-    return NodeMixture(mean, jnp.log(jnp.expm1(scale)))
+    rho = jnp.log(jnp.expm1(jnp.asarray(scale, float)))
+    return NodeMixture(jnp.asarray(mean, float), rho)
 
 
 def arbitrary(num_components: int, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:

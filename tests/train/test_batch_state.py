@@ -191,9 +191,8 @@ def test_a_state_that_is_given_is_where_training_starts():
     """And it is the caller's still."""
     model = Deterministic(Normalised(key=jr.key(0)))
     network: Any = model.network
-    state = eqx.nn.State(model).set(
-        network.norm.index, (jnp.full(4, 100.0), jnp.full(4, 50.0))
-    )
+    given = (100 * jnp.ones(4), 50 * jnp.ones(4))
+    state = eqx.nn.State(model).set(network.norm.index, given)
     result = fit(
         model,
         small_split(),

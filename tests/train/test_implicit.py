@@ -150,7 +150,7 @@ def test_a_plain_equinox_network_trains(is_normalised: bool):
 def test_nesterov_by_hand():
     """m' = 0.9 m + g + d w, step -rate (0.9 m' + g + d w)."""
     rule, w, m = nesterov(0.1)(0.2), 2.0, 0.0
-    params = {"w": jnp.asarray(w)}
+    params: Any = {"w": jnp.asarray(w)}
     state = rule.init(params)
     for g in (1.0, -0.5, 0.3):
         updates, state = rule.update({"w": jnp.asarray(g)}, state, params)

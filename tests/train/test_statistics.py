@@ -20,7 +20,7 @@ from functions.small_networks import (
 
 from ornstein import nn
 from ornstein.data._base import Split
-from ornstein.functions import Deterministic, ImplicitBNN
+from ornstein.functions import Deterministic, ImplicitBNN, MeanField
 from ornstein.likelihood import Gaussian
 from ornstein.train import Fit, fit, recompute_statistics
 
@@ -43,7 +43,7 @@ def assert_statistics(state: Any, network: Any, expected: tuple) -> None:
 @pytest.mark.parametrize("batch_size", [6, 128])
 def test_statistics_are_the_mean_of_the_batches(batch_size: int):
     """Four batches of 6 and two rows left over; and one batch of all. Neither an old
-    state nor inference mode matters."""
+    state nor inference mode matters, nor that weights are random."""
     model = Deterministic(Normalised(key=jr.key(0)))
     network: Any = model.network
     expected = by_numpy(network, X, min(batch_size, len(X)))
@@ -51,6 +51,7 @@ def test_statistics_are_the_mean_of_the_batches(batch_size: int):
     for function, state in (
         (model, None),
         (eqx.nn.inference_mode(model), old),
+        (MeanField(network, init_scale=1e-6), None),
     ):
         found = recompute_statistics(
             function, X, key=jr.key(1), state=state, batch_size=batch_size

@@ -54,7 +54,8 @@ def _run(study: Study) -> list[dict[str, Any]]:
         entropy = np.asarray(prediction.entropy)
         epistemic = np.asarray(prediction.epistemic)
         by_end = extremes(entropy, np.asarray(data.test.y), _NUM_CLASSES)
-        samples = np.asarray(jax.nn.softmax(prediction.outputs))
+        outputs = np.asarray(prediction.outputs)
+        samples = np.asarray(jax.nn.softmax(outputs))
         return [
             {
                 "end": end,

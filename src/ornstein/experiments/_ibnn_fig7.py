@@ -40,7 +40,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
             )
         figure = method_curves(
             curves,
-            xs=xs,
+            xs=xs.tolist(),
             xlabel="confidence",
             ylabel="confidence less accuracy",
             title=case.name,

@@ -162,8 +162,9 @@ def build_network(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
             f"--network {name} takes images, and the rows of {data.name} are "
             f"{data.example_shape[0]} numbers: use --network mlp."
         )
-    network = kind.build(recipe, data, key=key)
+    network: Any = kind.build(recipe, data, key=key)
     options = recipe.network
     if options.pretrained is None:
         return network
-    return load_torchvision(network, options.pretrained, head=options.pretrained_head)
+    source, head = options.pretrained, options.pretrained_head
+    return load_torchvision(network, source, head=head)

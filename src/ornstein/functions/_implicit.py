@@ -179,10 +179,10 @@ class ImplicitBNN(AbstractRandomFunction):
         layers = layers_of(self.network)
         scales, bias_scales = self._split(z)
         if z.ndim == 2:
-            deal = lambda value, layer: None if value is None else dealt(value, layer)
-            scales = [deal(*pair) for pair in zip(scales, layers, strict=True)]
+            scales = [dealt(*pair) for pair in zip(scales, layers, strict=True)]
             bias_scales = [
-                deal(*pair) for pair in zip(bias_scales, layers, strict=True)
+                None if value is None else dealt(value, layer)
+                for value, layer in zip(bias_scales, layers, strict=True)
             ]
         noisy = [
             ScaledInputs(*parts)

@@ -47,9 +47,9 @@ class ChannelsFirst(eqx.Module):
         """Apply to images of any leading axes."""
 
         def one(module: Callable[..., Any], x: Array, *state: eqx.nn.State) -> Any:
-            y, *state = _as_tuple(module(jnp.moveaxis(x, -1, 0), *state), state)
+            y, *new = _as_tuple(module(jnp.moveaxis(x, -1, 0), *state), state)
             y = jnp.moveaxis(y, 0, -1) if y.ndim == 3 else y
-            return (y, *state)
+            return (y, *new)
 
         return _over_lead(one, self.module, x, 3, state)
 

@@ -56,7 +56,7 @@ def recompute_statistics(
 def _next_state(
     model: AbstractRandomFunction,
     x: PyTree[Array],
-    state: eqx.nn.State,
+    state: eqx.nn.State | None,
     momentum: RealScalar,
     *,
     key: PRNGKeyArray,
