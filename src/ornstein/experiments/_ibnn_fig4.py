@@ -35,7 +35,7 @@ def _case(width: int, scale: ScaleName) -> Case:
         _METHODS,
         is_augmented=False,
         learning_rate=0.02,
-        noise_rate=0.05,
+        noise_rate=0.00125,
         **_SIZES[scale],
     )
 

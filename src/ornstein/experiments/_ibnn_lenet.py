@@ -22,7 +22,7 @@ _LENET = Case(
     epochs=300,
     is_augmented=False,
     learning_rate=0.02,
-    noise_rate=0.05,
+    noise_rate=0.00125,
 )
 LENET: dict[ScaleName, Case] = {
     "quick": _LENET._replace(epochs=20, train_rows=10_000, test_rows=2000, num_draws=1),
