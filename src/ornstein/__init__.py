@@ -12,7 +12,11 @@ from . import (
     sgmcmc as sgmcmc,
 )
 from ._version import __version__ as __version__
-from .evaluate import evaluate as evaluate, evaluate_ood as evaluate_ood
+from .evaluate import (
+    component_diversity as component_diversity,
+    evaluate as evaluate,
+    evaluate_ood as evaluate_ood,
+)
 from .functions import (
     SDEBNN as SDEBNN,
     SWAG as SWAG,
