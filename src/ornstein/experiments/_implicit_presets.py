@@ -1,10 +1,10 @@
 """Settings of implicit networks that work, and those of Trinh et al. (2020).
 
 Table 2 has the paper's rates of the nodes. The small presets have far smaller ones, and
-noise nearer to 1 where steps are few: at 1.6 LeNet learns nothing, at 0.4 its components
-meet, and a quarter of VGG-16 whose means spread by 0.75 has learned next to nothing
-after eight epochs of 5,000 images. Tests average 5 functions of each component, as the
-paper does.
+means nearer to 1 where steps are few: at a rate of 1.6 LeNet learns nothing, at 0.4 its
+components meet, and a quarter of VGG-16 whose means spread by 0.75 has learned next to
+nothing after eight epochs of 5,000 images. Tests average 5 functions of each component,
+as the paper does.
 """
 
 from typing import Any
