@@ -1,5 +1,6 @@
 """Fixtures, and an environment stricter than users have."""
 
+import itertools
 import os
 import random
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ jax.config.update("jax_compilation_cache_dir", _COMPILATION_CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 _SEED_VARIABLE = "ORNSTEIN_TEST_SEED"
+_FINISHED_MODULES = itertools.count(1)
 
 
 class GetKey:
@@ -48,6 +50,18 @@ def getkey(request: pytest.FixtureRequest) -> GetKey:
     line = f"repeat with {_SEED_VARIABLE}={seed}"
     request.node.add_report_section("setup", "getkey", line)
     return GetKey(seed)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_programs() -> Iterator[None]:
+    """Every tenth module's end: over a whole run, compiled programs fill the memory.
+
+    Large ones come back from the cache on disk; small ones are compiled again, which is
+    why it isn't each module's.
+    """
+    yield
+    if next(_FINISHED_MODULES) % 10 == 0:
+        jax.clear_caches()
 
 
 @pytest.fixture
