@@ -237,7 +237,7 @@ def test_depths_in_raw_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.slow
-def test_depth_costs_the_implicit_network_nothing(tmp_path: Path):
+def test_depth_costs_the_implicit_network_half_a_nat_at_most(tmp_path: Path):
     """The claim: within half a nat of one layer, where mean field fails.
 
     It fits worse with depth where it knows the noise, and returns to its prior where it
@@ -249,7 +249,6 @@ def test_depth_costs_the_implicit_network_nothing(tmp_path: Path):
     for noise in _ibnn_fig1.NOISES:
         for row in of("iBNN", noise):
             assert row["nll_over_one_layer"] <= 0.5, row
-            assert row["nll"] < 3.3, row  # 2.5 is the entropy of the noise
     one, *_, five = of("BNN-VI", "known")
     assert five["nll"] > one["nll"] + 0.2, (one, five)
     assert five["rmse"] > 1.3 * one["rmse"], (one, five)
