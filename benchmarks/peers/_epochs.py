@@ -4,18 +4,24 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ornstein.data import Split
 from ornstein.train import Plan, fit
 
 
-def epochs_of(*args: Any, **options: Any) -> Callable[[], None]:
+def epochs_of(model: Any, data: Split, *args: Any, **options: Any) -> Callable:
     """A function that takes an epoch of `fit` as it comes, with these arguments.
 
-    `fit` runs in a thread, since it returns only at the end.
+    `fit` runs in a thread, since it returns only at the end. One call of its program
+    may take several epochs, unless each ends with a validation: here of one row, which
+    is part of what is timed.
     """
     turns = _Turns()
+    options |= {"validation": data.rows(np.arange(1)), "validation_draws": 1}
 
     def run() -> None:
-        fit(*args, num_epochs=10_000, callbacks=[turns], **options)
+        fit(model, data, *args, num_epochs=10_000, callbacks=[turns], **options)
 
     threading.Thread(target=run, daemon=True).start()
     return turns.next_epoch

@@ -33,7 +33,7 @@ class Images(NamedTuple):
         return BATCH_SIZE * self.steps_per_epoch
 
 
-DIGITS = Images((28, 28, 1), 20)
+DIGITS = Images((28, 28, 1), 100)
 PICTURES = Images((32, 32, 3), 4)
 
 
