@@ -12,7 +12,7 @@ import tyro
 
 from .. import sde
 from .._types import Float
-from ..data import load
+from ..data import Data, load
 from ..evaluate import evaluate_ood
 from ..experiments import (
     SOLVERS,
@@ -25,6 +25,7 @@ from ..experiments import (
     entropy_correlation,
     first_rows,
     judge,
+    judge_corruptions,
     judge_ood,
     judge_samples,
     noise_sweep,
@@ -35,7 +36,7 @@ from ..predict import predict
 from ..train import RunFolder
 from ..train._atomic import write_atomically
 from ._run_folder import load_run, say_draws
-from ._terminal import Terminal, as_json
+from ._terminal import Terminal, as_json, shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Evaluate:
         ood_data: likewise the test rows of another data set, brought to the same form.
         noise_sweep: also the entropy, accuracy and NLL of test rows that turn into
             noise: Gaussian, and salt and pepper for images.
+        corruptions: also errors and calibration under the corruptions of CIFAR-10-C at
+            five severities, for images: its own files from --data-dir, or generated.
+        corruption_rows: of the first test rows, for --corruptions; all by default.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -65,6 +69,8 @@ class Evaluate:
     ood: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     ood_data: str | None = None
     noise_sweep: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    corruptions: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    corruption_rows: int | None = None
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -85,6 +91,7 @@ class Evaluate:
                 f"--noise-sweep is about the entropy of classes, and the targets of "
                 f"{data.name} are numbers: leave it out."
             )
+        self._check_corruptions(data)
         others = self._other_inputs(prepared)
         draws = recipe.training.test_draws if self.draws is None else self.draws
         say_draws(fit, draws, terminal)
@@ -119,6 +126,16 @@ class Evaluate:
             rows = noise_sweep(fit, data.test, key=sweep_key, num_draws=draws)
             correlation = entropy_correlation(rows)
             result["noise_sweep"] = {"rows": rows, "entropy_correlation": correlation}
+        if self.corruptions:
+            result["corruptions"] = judge_corruptions(
+                fit,
+                data,
+                key=jax.random.fold_in(key, 3),
+                num_draws=draws,
+                num_rows=self.corruption_rows,
+                data_dir=recipe.data.data_dir,
+                say=terminal.say,
+            )
         result["provenance"] = provenance(
             command,
             seed=recipe.training.seed,
@@ -136,9 +153,34 @@ class Evaluate:
             terminal.grid("Test rows that turn into noise", sweep["rows"])
             for noise, rho in sweep["entropy_correlation"].items():
                 terminal.say(f"Spearman's rho of entropy and {noise} noise: {rho:.3f}")
+        if self.corruptions:
+            _show_corruptions(result["corruptions"], terminal)
         path = _write(run, result)
         terminal.say(f"Wrote {path}")
         return result
+
+    def _check_corruptions(self, data: Data) -> None:
+        if self.corruption_rows is not None and not self.corruptions:
+            raise ValueError(
+                "--corruption-rows is the number of rows for --corruptions: give that, "
+                "too, or leave it out."
+            )
+        if self.corruptions and data.task != "classification":
+            raise ValueError(
+                f"--corruptions is about classes of images, and the targets of "
+                f"{data.name} are numbers: leave it out."
+            )
+        if self.corruptions and len(data.example_shape) != 3:
+            raise ValueError(
+                f"--corruptions is about images, and {data.name} has rows of "
+                f"{data.example_shape[0]} numbers: leave it out."
+            )
+        rows = self.corruption_rows
+        if rows is not None and not 1 <= rows <= len(data.test):
+            raise ValueError(
+                f"--corruption-rows {rows} is not among the {len(data.test)} test rows "
+                f"of the run on {data.name}: give a number from 1 to that."
+            )
 
     def _other_inputs(self, prepared: Prepared) -> Float[np.ndarray, "..."] | None:
         """Test rows of --ood-data as the model takes them, no more than the run's."""
@@ -167,6 +209,30 @@ class Evaluate:
         return with_solver(
             model, solver=solver, stepsize=stepsize, gradient=sde.Backprop()
         )
+
+
+def _show_corruptions(found: dict[str, Any], terminal: Terminal) -> None:
+    scores = ("error", "nll", "ece")
+    clean = {name: found["clean"][name] for name in scores}
+    by_corruption = [
+        {"corruption": row["corruption"], **{name: row[name] for name in scores}}
+        for row in found["per_corruption"]
+    ]
+    columns = [column for name in scores for column in (name, f"{name}_std")]
+    by_severity = [
+        {name: row[name] for name in ("severity", *columns)}
+        for row in found["per_severity"]
+    ]
+    terminal.grid(
+        "Corruptions, means over severities",
+        [{"corruption": "none", **clean}, *by_corruption],
+    )
+    terminal.grid("Severities, means and deviations over corruptions", by_severity)
+    terminal.say(
+        f"Mean corruption error {found['mce']:.4f} on {found['num_rows']} rows, "
+        f"{shown(found['mce_relative_to_clean'])} times the clean error"
+        f"{' (generated corruptions)' if found['generated'] else ''}"
+    )
 
 
 def _write(run: RunFolder, result: dict[str, Any]) -> Path:

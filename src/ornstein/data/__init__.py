@@ -14,11 +14,22 @@ from ._base import (
     Split as Split,
     Standardisation as Standardisation,
 )
+from ._bytes import ByteScale as ByteScale
 from ._corrupt import (
     gaussian_noise_like as gaussian_noise_like,
     mix_with_noise as mix_with_noise,
     rotate_images as rotate_images,
     salt_and_pepper as salt_and_pepper,
+)
+from ._corrupted import (
+    CorruptedImages as CorruptedImages,
+    corrupted_images as corrupted_images,
+)
+from ._corruptions import (
+    CORRUPTIONS as CORRUPTIONS,
+    SEVERITIES as SEVERITIES,
+    Corruption as Corruption,
+    corrupt as corrupt,
 )
 from ._error import DataError as DataError, DataNotFoundError as DataNotFoundError
 from ._inputs import read_inputs as read_inputs

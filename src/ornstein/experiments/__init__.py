@@ -5,6 +5,7 @@ from ._build import (
     build_likelihood as build_likelihood,
     build_stepsize as build_stepsize,
 )
+from ._corrupted import judge_corruptions as judge_corruptions
 from ._families import MODELS as MODELS, build_model as build_model
 from ._judge import Judged as Judged, judge as judge
 from ._networks import build_network as build_network

@@ -1,0 +1,55 @@
+"""What the corruptions of CIFAR-10-C share: a contract, and its units.
+
+Hendrycks & Dietterich, "Benchmarking neural network robustness to common corruptions
+and perturbations" (ICLR 2019). Constants are those that made CIFAR-10-C (their
+`make_cifar_c.py`), milder than ImageNet-C's; lengths are in pixels whatever the size of
+the image, but for `elastic_transform`. Pixels are shares of white, 0 to 1, inside a
+corruption.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+Images: TypeAlias = UInt8[np.ndarray, "rows height width channels"]
+"""Bytes; one channel (grey) or three (red, green, blue)."""
+
+Unit: TypeAlias = Float[np.ndarray, "rows height width channels"]
+"""Shares of white."""
+
+Corruption: TypeAlias = Callable[[Images, int, np.random.Generator], Images]
+"""`(images, severity, rng)` to images alike; severity is one of `SEVERITIES`.
+
+Whatever is random is drawn in one call, rows first, from a generator of its own, so
+that the first rows get the same corruption whether or not others follow.
+"""
+
+SEVERITIES = (1, 2, 3, 4, 5)
+"""From mild to harsh."""
+
+# Of float32's own error, without which a byte could lose 1 on its way there and back.
+_SLACK = 1e-3
+
+
+def to_unit(images: Images) -> Unit:
+    """Bytes to shares of white."""
+    return images.astype(np.float32) / 255
+
+
+def to_bytes(x: Unit, num_channels: int) -> Images:
+    """Shares of white to bytes: clipped, and cut as in CIFAR-10-C, not rounded.
+
+    Args:
+        x: of three channels or `num_channels`.
+        num_channels: of the result; grey is the mean of the colours.
+    """
+    if x.shape[-1] != num_channels:
+        x = x.mean(axis=-1, keepdims=True)
+    return np.floor(255 * np.clip(x, 0, 1) + _SLACK).astype(np.uint8)
+
+
+def as_colour(x: Unit) -> Unit:
+    """Three channels, alike where there was one."""
+    return np.broadcast_to(x, (*x.shape[:-1], 3))
