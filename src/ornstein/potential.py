@@ -159,7 +159,7 @@ class Potential(AbstractPotential):
         self.x, self.y = jax.tree.map(jnp.asarray, (split.x, split.y))
         self.batch_size = min(batch_size, self.num_data)
         row = jax.tree.map(lambda a: a[:1], self.x)
-        output = jax.eval_shape(lambda: call_network(whole, row)[0])
+        output = jax.eval_shape(lambda: call_network(whole, row).output)
         likelihood.check_targets(
             np.asarray(split.y), jax.tree.leaves(output)[0].shape[-1]
         )
@@ -194,7 +194,7 @@ class Potential(AbstractPotential):
     def likelihood_energy(self, position: Params) -> Float[Array, ""]:
         r"""$-\log p(D | \theta)$, nats."""
         network, likelihood = self.combine(position)
-        output, _ = call_network(network, self.x)
+        output, *_ = call_network(network, self.x)
         return -jnp.sum(likelihood.log_prob(output, self.y))
 
     def row_energies(
@@ -203,7 +203,7 @@ class Potential(AbstractPotential):
         r"""$-\log p(y_i | x_i, \theta)$ of each row of a batch, nats."""
         network, likelihood = self.combine(position)
         x, y = jax.tree.map(lambda a: a[rows], (self.x, self.y))
-        return -likelihood.log_prob(call_network(network, x)[0], y)
+        return -likelihood.log_prob(call_network(network, x).output, y)
 
     def row_gradients(self, position: Params, rows: Int[Array, " batch"]) -> Params:
         """The gradient of each row's energy, rows first in every leaf."""

@@ -3,6 +3,7 @@
 from ._base import (
     AbstractRandomFunction as AbstractRandomFunction,
     Draw as Draw,
+    SolveReport as SolveReport,
     draw_key as draw_key,
     label_tree as label_tree,
     no_local_kl as no_local_kl,
@@ -28,7 +29,14 @@ from ._node_noise import (
     MonteCarloKL as MonteCarloKL,
     NodeMixture as NodeMixture,
 )
+from ._odenet import (
+    HyperODEBlock as HyperODEBlock,
+    HyperODENet as HyperODENet,
+    ODEBlock as ODEBlock,
+    ODENet as ODENet,
+)
 from ._prune import Pruned as Pruned, prune as prune
+from ._roughness import Roughness as Roughness, with_roughness as with_roughness
 from ._samples import PosteriorSamples as PosteriorSamples
 from ._sde_block import SDEBlock as SDEBlock, WeightPrior as WeightPrior
 from ._sdebnn import SDEBNN as SDEBNN

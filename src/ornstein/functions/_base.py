@@ -7,11 +7,51 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Array, Float, PRNGKeyArray, PyTree
+from .._types import Array, Float, Int, PRNGKeyArray, PyTree
 
 WEIGHTS = "weights"
 NOISE = "noise"
 FROZEN = "frozen"
+
+
+class SolveReport(eqx.Module):
+    r"""What the solves behind one call of a function on a batch cost and did.
+
+    Attributes:
+        num_drift_evaluations: of all solves, forward.
+        roughness: $R_K = \int_0^1 \|d^K h / dt^K\|^2 dt$, the mean over rows and
+            features, summed over solves; 0 where the `Integrator` asks for none. Kelly,
+            Bettencourt, Johnson & Duvenaud (2020), "Learning Differential Equations
+            that are Easy to Solve".
+        reversible_gap: the largest $|y - \hat y|$ at a solve's end; 0 for solvers that
+            have no $\hat y$.
+    """
+
+    num_drift_evaluations: Int[Array, ""]
+    roughness: Float[Array, ""]
+    reversible_gap: Float[Array, ""]
+
+
+def merge_reports(reports: Sequence[SolveReport]) -> SolveReport | None:
+    """The report of several solves, one after another; `None` of none."""
+    if not reports:
+        return None
+    return SolveReport(
+        sum((r.num_drift_evaluations for r in reports), jnp.zeros((), int)),
+        sum((r.roughness for r in reports), jnp.zeros(())),
+        jnp.max(jnp.stack([r.reversible_gap for r in reports])),
+    )
+
+
+def mean_report(report: SolveReport | None) -> SolveReport | None:
+    """One report of several calls, whose reports have a leading axis."""
+    if report is None:
+        return None
+    return SolveReport(
+        jnp.max(report.num_drift_evaluations),
+        jnp.mean(report.roughness),
+        jnp.max(report.reversible_gap),
+    )
 
 
 class Draw(eqx.Module):
@@ -26,6 +66,7 @@ class Draw(eqx.Module):
         state: batch statistics for the next call, or `None`.
         terms: what `kl` is made of, for logs: values in nats by name, whatever
             estimator `kl` itself comes from.
+        report: of the differential equations solved for it, or `None`.
     """
 
     output: PyTree[Float[Array, "batch ..."]]
@@ -33,6 +74,7 @@ class Draw(eqx.Module):
     local_kl: Float[Array, " batch"]
     state: eqx.nn.State | None = None
     terms: dict[str, Float[Array, ""]] = eqx.field(default_factory=dict)
+    report: SolveReport | None = None
 
 
 class AbstractRandomFunction(eqx.Module):

@@ -40,8 +40,8 @@ class Deterministic(AbstractRandomFunction):
     ) -> Draw:
         """See `AbstractRandomFunction`."""
         del key, index
-        output, state = call_network(self.network, x, state)
-        return Draw(output, jnp.zeros(()), no_local_kl(x), state)
+        output, state, report = call_network(self.network, x, state)
+        return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
 
     def labels(self) -> PyTree[str]:
         """Everything is trained."""

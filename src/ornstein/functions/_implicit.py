@@ -132,9 +132,9 @@ class ImplicitBNN(AbstractRandomFunction):
             z = self.mixture.dealt(num_rows, key=noise_key)
         else:
             z = self.mixture.of_component(index % self.num_strata, key=noise_key)
-        output, state = call_network(self._with_noise(z), x, state)
+        output, state, report = call_network(self._with_noise(z), x, state)
         kl = self.kl(self.mixture, self.prior_scale, key=kl_key)
-        return Draw(output, kl, no_local_kl(x), state, {"kl_nodes": kl})
+        return Draw(output, kl, no_local_kl(x), state, {"kl_nodes": kl}, report)
 
     def labels(self) -> PyTree[str]:
         """`"weights"` for the network, `"noise"` for the mixture."""

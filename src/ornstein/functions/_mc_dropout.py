@@ -101,8 +101,10 @@ class MCDropout(AbstractRandomFunction):
             _drop_inputs(layer, rate, num_rows, key=layer_key)
             for layer, rate, layer_key in zip(layers, rates, keys, strict=True)
         ]
-        output, state = call_network(replace_layers(self.network, dropped), x, state)
-        return Draw(output, jnp.zeros(()), no_local_kl(x), state)
+        output, state, report = call_network(
+            replace_layers(self.network, dropped), x, state
+        )
+        return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
 
     def labels(self) -> PyTree[str]:
         """The network is trained."""

@@ -11,6 +11,7 @@ import numpy as np
 from .._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ..prior import AbstractPrior, GaussianPrior
 from ._base import AbstractRandomFunction, Draw, draw_key, label_tree, no_local_kl
+from ._integrator import has_integrator
 from ._network import (
     Network,
     as_network,
@@ -24,7 +25,11 @@ from ._variational import (
     AnalyticKL,
     NormalFamily,
 )
-from ._weight_noise import AbstractWeightNoise, Reparameterised
+from ._weight_noise import (
+    AbstractWeightNoise,
+    LocalReparameterised,
+    Reparameterised,
+)
 
 InitScale: TypeAlias = float | Callable[[Float[Array, "..."]], Float[Array, "..."]]
 """A standard deviation, or a map from a leaf's means to one for each."""
@@ -100,6 +105,12 @@ class MeanField(AbstractRandomFunction):
         self.family = family(params, scale)
         self.estimator = Reparameterised() if estimator is None else estimator
         self.estimator.check(self.family)
+        if has_integrator(network) and isinstance(self.estimator, LocalReparameterised):
+            raise ValueError(
+                "`LocalReparameterised` draws each layer's outputs anew, and the steps "
+                "of a differential equation must meet the same weights: use "
+                "`Reparameterised()` or `Flipout()`."
+            )
         self.kl = AnalyticKL() if kl is None else kl
 
     def __call__(
@@ -120,11 +131,11 @@ class MeanField(AbstractRandomFunction):
         else:
             params = self.family.sample(key=key)
             network = self.with_weights(params)
-        output, state = call_network(network, x, state)
+        output, state, report = call_network(network, x, state)
         kl = self.kl(self.family, self.prior, params)
         value = self.family.kl(self.prior)
         terms = {"kl_weights": kl if value is None else value}
-        return Draw(output, kl, no_local_kl(x), state, terms)
+        return Draw(output, kl, no_local_kl(x), state, terms, report)
 
     def with_weights(self, params: Params) -> Network:
         """The network with these values of its random parameters."""

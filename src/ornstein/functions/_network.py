@@ -1,13 +1,14 @@
 """Plain networks, as the random functions built around them see them."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
 
 from .._types import Array, Float, PyTree
 from ..nn import PerExample
+from ._base import SolveReport
 
 Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
 """A module from a batch (rows first) to the likelihood's parameters of each row."""
@@ -36,10 +37,27 @@ def as_network(module: Network) -> Network:
     return with_named_state(module)
 
 
+class Called(NamedTuple):
+    """What a network gives for a batch.
+
+    Attributes:
+        output: the likelihood's parameters for each row.
+        state: batch statistics for the next call, or `None`.
+        report: of the differential equations that it solved, or `None`.
+    """
+
+    output: PyTree[Float[Array, "batch ..."]]
+    state: eqx.nn.State | None
+    report: SolveReport | None
+
+
 def call_network(
     network: Network, x: PyTree[Array], state: eqx.nn.State | None = None
-) -> tuple[PyTree[Float[Array, "batch ..."]], eqx.nn.State | None]:
+) -> Called:
     """Apply a network to a batch, with its batch statistics if it keeps any.
+
+    One that solves differential equations has a method `solve`, from a batch to its
+    output and a `SolveReport`.
 
     Raises:
         ValueError: if it cannot take one, loses rows, or keeps batch statistics and is
@@ -52,9 +70,13 @@ def call_network(
             "pass `state=fit.state`, or `state=eqx.nn.State(model)` of the random "
             "function for a new one."
         )
+    solve = getattr(network, "solve", None)
+    report = None
     try:
         if is_stateful:
             output, state = network(x, state)
+        elif solve is not None:
+            output, report = solve(x)
         else:
             output = network(x)
     except (TypeError, ValueError) as error:
@@ -73,7 +95,7 @@ def call_network(
                 f"{num_rows} rows, but each row needs its own output: wrap a network "
                 "of a single example in `ornstein.nn.PerExample`."
             )
-    return output, state
+    return Called(output, state, report)
 
 
 def has_batch_state(module: PyTree) -> bool:

@@ -65,8 +65,8 @@ class Pruned(AbstractRandomFunction):
         """See `AbstractRandomFunction`."""
         params = self.family.sample(key=draw_key(key, index))
         network = as_network(eqx.combine(params, self.rest))
-        output, state = call_network(network, x, state)
-        return Draw(output, jnp.zeros(()), no_local_kl(x), state)
+        output, state, report = call_network(network, x, state)
+        return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
 
     def labels(self) -> PyTree[str]:
         """All frozen."""

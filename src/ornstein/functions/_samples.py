@@ -120,7 +120,7 @@ class PosteriorSamples(AbstractRandomFunction):
                 "the `index` of a sample."
             )
         network = self._network_of(self.positions[0], index)
-        output, _ = call_network(network, x)
+        output, *_ = call_network(network, x)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state)
 
     def labels(self) -> PyTree[str]:
@@ -280,5 +280,5 @@ def _spread(num: int) -> np.ndarray:
 @eqx.filter_jit
 def _outputs_of(network: PyTree, params: PyTree, x: PyTree[Array]) -> PyTree[Array]:
     """The outputs, as (chains, samples, rows, ...)."""
-    call = lambda one: call_network(as_network(eqx.combine(one, network)), x)[0]
+    call = lambda one: call_network(as_network(eqx.combine(one, network)), x).output
     return jax.lax.map(lambda chain: jax.lax.map(call, chain), params)

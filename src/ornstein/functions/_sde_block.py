@@ -13,6 +13,12 @@ Inducing inputs go beyond the paper: M learned pseudo-inputs ride along in the s
 solve, $dH_Z = f_h(H_Z, t, w)\,dt$, and $NN_\phi$ sees $H_Z$ too. $u$ stays adapted to
 $B$, so that the path KL and the bound hold as they stand, and the drift can react to
 what the path of $w$ has done to functions so far, as the exact posterior's must.
+
+Partially stochastic networks (Calvo-Ordoñez, Meunier, Piatti & Shi, 2024, "Partially
+Stochastic Infinitely Deep Bayesian Neural Networks") have noise on some leaves of $w$
+alone (`where`; the others are point estimates, constant in depth), or on a window of
+depth alone (`WeightPrior.window`; outside it weights follow the drift without noise,
+under posterior and prior alike, at no KL).
 """
 
 from collections.abc import Callable
@@ -26,8 +32,11 @@ import numpy as np
 
 from .._types import Array, ArrayLike, Float, Params, PRNGKeyArray, PyTree, RealScalar
 from ..nn import fan_ins
-from ..sde import AbstractPathKL, OrnsteinUhlenbeck, gaussian_kl, sdeint
+from ..sde import AbstractPathKL, OrnsteinUhlenbeck, Solution, gaussian_kl, sdeint
+from ._base import SolveReport
+from ._dynamics import first_roughness, report_of, velocity
 from ._integrator import Integrator
+from ._network import split_where
 from ._softplus import softplus_inverse
 from ._weight_drift import WeightDrift
 
@@ -41,6 +50,7 @@ class BlockDraw(NamedTuple):
         kl: the estimator's KL, for training, nats.
         kl_path: ∫ ½‖u‖² dt, nats.
         kl_initial: KL(q(w₀) ‖ p(w₀)) in closed form, nats.
+        report: of the solve.
     """
 
     h: Array
@@ -48,6 +58,7 @@ class BlockDraw(NamedTuple):
     kl: Float[Array, ""]
     kl_path: Float[Array, ""]
     kl_initial: Float[Array, ""]
+    report: SolveReport
 
 
 class WeightPrior(eqx.Module):
@@ -62,6 +73,7 @@ class WeightPrior(eqx.Module):
         is_relative: whether `sigma` is in units of $\rho$, and `scale` in units of
             1/√fan-in, for each leaf; otherwise both are absolute.
         reverts_to_start: whether $m$ is $w_0$ rather than 0.
+        window: the depths between which weights have noise.
     """
 
     sigma: float = 0.2
@@ -69,8 +81,15 @@ class WeightPrior(eqx.Module):
     scale: float = 2.0
     is_relative: bool = eqx.field(static=True, default=True)
     reverts_to_start: bool = eqx.field(static=True, default=False)
+    window: tuple[float, float] = eqx.field(static=True, default=(0.0, 1.0))
 
     def __check_init__(self):
+        begin, end = self.window
+        if not 0 <= begin < end <= 1:
+            raise ValueError(
+                f"`window` must be two depths with 0 <= begin < end <= 1, got "
+                f"{self.window}; for weights without noise use `without_noise(model)`."
+            )
         for name in ("sigma", "scale"):
             if getattr(self, name) <= 0:
                 raise ValueError(
@@ -80,13 +99,24 @@ class WeightPrior(eqx.Module):
         if self.rate < 0:
             raise ValueError(f"`rate` must be at least 0, got {self.rate}.")
 
-    def scales(self, dynamics: eqx.Module) -> tuple[PyTree[float], PyTree[float]]:
-        r"""$\rho$ and $\sigma$ for each leaf of the weights."""
-        weights = eqx.filter(dynamics, eqx.is_inexact_array)
+    def scales(
+        self, dynamics: eqx.Module, weights: Params
+    ) -> tuple[PyTree[float], PyTree[float]]:
+        r"""$\rho$ and $\sigma$ for each leaf of the random weights.
+
+        Args:
+            dynamics: f_h.
+            weights: those of its leaves that are random, `None` elsewhere.
+        """
         if not self.is_relative:
             same = lambda value: jax.tree.map(lambda _: value, weights)
             return same(self.scale), same(self.sigma)
-        start = jax.tree.map(lambda n: self.scale / n**0.5, fan_ins(dynamics))
+        start = jax.tree.map(
+            lambda leaf, n: None if leaf is None else self.scale / n**0.5,
+            weights,
+            fan_ins(dynamics),
+            is_leaf=lambda node: node is None,
+        )
         return start, jax.tree.map(lambda s: self.sigma * s, start)
 
 
@@ -94,8 +124,8 @@ class SDEBlock(eqx.Module):
     """One solve of weights and hidden units.
 
     Attributes:
-        dynamics: f_h, called as `(t, h)` with the batch first. Its parameters are the
-            mean of q(w₀).
+        dynamics: f_h, called as `(t, h)` with the batch first. Its random parameters
+            are the mean of q(w₀), the others point estimates.
         rho: q(w₀)'s standard deviations before the softplus, or `None`: a point.
         drift: NN_φ, called as `(t, w, summary)`.
         process: the prior's drift and diffusion; frozen.
@@ -104,6 +134,8 @@ class SDEBlock(eqx.Module):
         estimator: of the path KL, and of KL(w₀).
         reverts_to_start: whether the prior's drift reverts to w₀.
         is_noisy: whether weights have noise at all (the σ = 0 twin has none).
+        window: the depths between which they have.
+        where: f_h to its random subtree or a tuple of them; `None` for all of it.
     """
 
     dynamics: eqx.Module
@@ -115,6 +147,11 @@ class SDEBlock(eqx.Module):
     estimator: AbstractPathKL
     reverts_to_start: bool = eqx.field(static=True)
     is_noisy: bool = eqx.field(static=True, default=True)
+    window: tuple[float, float] = eqx.field(static=True, default=(0.0, 1.0))
+    where: Callable[[Any], PyTree] | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        check_roughness(self.integrator.roughness_order, is_noisy=self.is_noisy)
 
     @staticmethod
     def make(
@@ -127,6 +164,7 @@ class SDEBlock(eqx.Module):
         summary_size: int,
         integrator: Integrator,
         estimator: AbstractPathKL,
+        where: Callable[[Any], PyTree] | None = None,
         key: PRNGKeyArray,
     ) -> "SDEBlock":
         """A block whose posterior starts as its prior, but for w₀.
@@ -141,15 +179,16 @@ class SDEBlock(eqx.Module):
             summary_size: numbers that NN_φ sees of the inducing inputs.
             integrator: how to solve.
             estimator: of the KL.
+            where: f_h to its random subtree, or a tuple of them.
             key: randomness of the initial parameters.
         """
-        weights = eqx.filter(dynamics, eqx.is_inexact_array)
+        weights, _ = split_where(dynamics, where)
         if not jax.tree.leaves(weights):
             raise ValueError(
-                "`dynamics` has no floating-point arrays, so there are no weights to "
-                "be random; give a module with parameters."
+                "`dynamics` has no floating-point arrays (chosen by `where`), so there "
+                "are no weights to be random; give a module with parameters."
             )
-        start, sigma = prior.scales(dynamics)
+        start, sigma = prior.scales(dynamics, weights)
         like = lambda value: jax.tree.map(
             lambda v, leaf: jnp.asarray(v, leaf.dtype), value, weights
         )
@@ -166,8 +205,8 @@ class SDEBlock(eqx.Module):
             weights,
             width_sizes=width_sizes,
             summary_size=summary_size,
-            weight_scale=like(start),
-            drift_scale=like(jax.tree.map(lambda s: drift_scale * s, sigma)),
+            weight_scale=start,
+            drift_scale=jax.tree.map(lambda s: drift_scale * s, sigma),
             key=key,
         )
         process = OrnsteinUhlenbeck(rate=prior.rate, mean=0.0, scale=like(sigma))
@@ -180,14 +219,13 @@ class SDEBlock(eqx.Module):
             integrator,
             estimator,
             prior.reverts_to_start,
+            window=prior.window,
+            where=where,
         )
 
     def frozen(self) -> tuple[PyTree, ...]:
-        """What training leaves alone: the prior's numbers and the drift's units."""
-        frozen: tuple[PyTree, ...] = (self.process, self.initial_scale)
-        if isinstance(self.drift, WeightDrift):
-            frozen += (self.drift.input_scale, self.drift.output_scale)
-        return frozen
+        """What training leaves alone: the prior's numbers."""
+        return self.process, self.initial_scale
 
     def __call__(
         self, h: Array, inducing: Array | None, *, key: PRNGKeyArray
@@ -199,10 +237,10 @@ class SDEBlock(eqx.Module):
             inducing: those of the inducing inputs, or `None`.
             key: decides w₀ and the Brownian path.
         """
-        out = self._solve(h, inducing, np.array([0.0, 1.0]), key=key)
-        ys, kl, kl_path, kl_initial = out
+        ts = np.array([0.0, 1.0])
+        ys, kl, kl_path, kl_initial, report = self._solve(h, inducing, ts, key=key)
         last = jax.tree.map(lambda x: x[-1], ys)
-        return BlockDraw(last["h"], last["z"], kl, kl_path, kl_initial)
+        return BlockDraw(last["h"], last["z"], kl, kl_path, kl_initial, report)
 
     def trajectory(
         self,
@@ -213,14 +251,17 @@ class SDEBlock(eqx.Module):
         key: PRNGKeyArray,
     ) -> PyTree[Float[Array, "times ..."]]:
         """`{"w", "h", "z"}` at the given depths, along the path that `key` decides."""
-        return self._solve(h, inducing, ts, key=key)[0]
+        ys, *_ = self._solve(h, inducing, ts, key=key)
+        return {name: ys[name] for name in ("w", "h", "z")}
 
     def _solve(
         self, h: Array, inducing: Array | None, ts: Any, *, key: PRNGKeyArray
-    ) -> tuple[PyTree, Array, Array, Array]:
+    ) -> tuple[PyTree, Array, Array, Array, SolveReport]:
         start_key, path_key = jr.split(key)
-        weights, static = eqx.partition(self.dynamics, eqx.is_inexact_array)
+        weights, static = split_where(self.dynamics, self.where)
         w0, kl0, kl_initial = self._start(weights, key=start_key)
+        roughness = first_roughness(h, self.integrator)
+        y = {"w": w0, "h": h, "z": inducing, "r": roughness}
 
         def prior_drift(t: RealScalar, w: Params) -> Params:
             if not self.reverts_to_start:
@@ -232,34 +273,66 @@ class SDEBlock(eqx.Module):
             del args
             f_h = eqx.combine(y["w"], static)
             nn = self.drift(t, y["w"], summarise(y["z"], h.dtype))
+            dh, dr = velocity(f_h, t, y["h"], self.integrator)
             return {
                 "w": jax.tree.map(jnp.add, prior_drift(t, y["w"]), nn),
-                "h": f_h(t, y["h"]),
+                "h": dh,
                 "z": None if y["z"] is None else f_h(t, y["z"]),
+                "r": dr,
             }
 
+        quiet = {"h": None, "z": None, "r": None}
+
         def diffusion(t: RealScalar, y: dict, args: Any) -> dict:
-            return {"w": self.process.diffusion(t, y["w"], args), "h": None, "z": None}
+            return {"w": self.process.diffusion(t, y["w"], args), **quiet}
 
         def prior(t: RealScalar, y: dict, args: Any) -> dict:
-            return {"w": prior_drift(t, y["w"]), "h": None, "z": None}
+            return {"w": prior_drift(t, y["w"]), **quiet}
 
-        sol = sdeint(
-            drift,
-            diffusion if self.is_noisy else None,
-            {"w": w0, "h": h, "z": inducing},
-            ts,
-            key=path_key,
-            solver=self.integrator.solver,
-            stepsize=self.integrator.stepsize,
-            gradient=self.integrator.gradient,
-            path_kl=self.estimator if self.is_noisy else None,
-            prior_drift=prior if self.is_noisy else None,
-        )
-        if sol.path_kl is None or sol.half_squares is None:
-            zero = jnp.zeros((), h.dtype)
-            return sol.ys, kl0, zero, kl_initial
-        return sol.ys, kl0 + sol.path_kl[-1], sol.half_squares[-1], kl_initial
+        def piece(y: dict, times: Any, is_noisy: bool) -> Solution:
+            return sdeint(
+                drift,
+                diffusion if is_noisy else None,
+                y,
+                times,
+                key=path_key,
+                solver=self.integrator.solver,
+                stepsize=self.integrator.stepsize,
+                gradient=self.integrator.gradient,
+                path_kl=self.estimator if is_noisy else None,
+                prior_drift=prior if is_noisy else None,
+            )
+
+        kl, kl_path = kl0, jnp.zeros((), h.dtype)
+        parts, sols = [], []
+        for times, wanted, is_noisy in self._pieces(ts):
+            sol = piece(y, times, is_noisy)
+            y = jax.tree.map(lambda x: x[-1], sol.ys)
+            if sol.path_kl is not None and sol.half_squares is not None:
+                kl, kl_path = kl + sol.path_kl[-1], sol.half_squares[-1]
+            parts.append(jax.tree.map(lambda x, at=wanted: x[at], sol.ys))
+            sols.append(sol)
+        ys = parts[0]
+        if len(parts) > 1:
+            ys = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
+        return ys, kl, kl_path, kl_initial, report_of(sols, y["r"])
+
+    def _pieces(self, ts: Any) -> list[tuple[Any, Any, bool]]:
+        """Consecutive solves: output times, which of them are wanted, is it noisy?"""
+        begin, end = self.window
+        if not self.is_noisy or (begin, end) == (0.0, 1.0):
+            return [(ts, slice(None), self.is_noisy)]
+        wanted = np.round(np.asarray(ts, np.float64), 9)
+        times = np.unique(np.round([0.0, begin, end, 1.0, *wanted], 9))
+        pieces = []
+        for a, b in ((0.0, begin), (begin, end), (end, 1.0)):
+            if a == b:
+                continue
+            inside = times[(times >= round(a, 9)) & (times <= round(b, 9))]
+            at = np.isin(inside, wanted)
+            at[0] &= a == 0.0  # the piece before has it
+            pieces.append((inside, np.flatnonzero(at), a == begin))
+        return pieces
 
     def _start(
         self, mean: Params, *, key: PRNGKeyArray
@@ -290,3 +363,12 @@ def summarise(inducing: Array | None, dtype: Any) -> Float[Array, " summary"]:
         quarters = inducing.reshape(num, 2, height // 2, 2, width // 2, channels)
         inducing = jnp.mean(quarters, (2, 4))
     return inducing.reshape(-1)
+
+
+def check_roughness(order: int, *, is_noisy: bool) -> None:
+    """Refuse to regularise a derivative that does not exist."""
+    if order == 2 and is_noisy:
+        raise ValueError(
+            "R_2 needs d²h/dt², which does not exist in an SDE-BNN, whose weights are "
+            "rough in depth: regularise by order 1, or take an `ODENet`."
+        )

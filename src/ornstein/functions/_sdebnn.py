@@ -7,20 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
-from jax.core import Tracer
 
 from .._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree
-from ..nn import (
-    MLP,
-    Augment,
-    Concat,
-    ConvBlock,
-    MakeTimeLayer,
-    TimeMLP,
-    space_to_depth,
-    tanh,
-)
+from ..nn import MLP, Augment, Concat, MakeTimeLayer, TimeMLP, tanh
 from ..sde import KL, AbstractPathKL, Fixed, ReversibleHeun
 from ._base import (
     WEIGHTS,
@@ -28,32 +17,13 @@ from ._base import (
     Draw,
     draw_key,
     label_tree,
+    mean_report,
+    merge_reports,
     no_local_kl,
 )
+from ._depth_stack import Readout, check_depths, check_sizes, image_keys, image_stack
 from ._integrator import Integrator
 from ._sde_block import SDEBlock, WeightPrior, summarise
-
-
-class SpaceToDepth(eqx.Module):
-    """Invertible downsampling between scales (Dinh et al., 2016)."""
-
-    def __call__(self, x: Array) -> Array:
-        """Squares of 2 by 2 pixels into channels."""
-        return space_to_depth(x)
-
-
-class Readout(eqx.Module):
-    """A small network on the flattened hidden units: logits, means.
-
-    Attributes:
-        network: on vectors; a point estimate.
-    """
-
-    network: MLP
-
-    def __call__(self, h: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
-        """Apply to a batch."""
-        return self.network(h.reshape(h.shape[0], -1))
 
 
 class SDEBNN(AbstractRandomFunction):
@@ -103,6 +73,7 @@ class SDEBNN(AbstractRandomFunction):
         estimator: AbstractPathKL | None = None,
         integrator: Integrator | None = None,
         is_path_per_row: bool = False,
+        where: Callable[[Any], PyTree] | None = None,
         key: PRNGKeyArray,
     ) -> "SDEBNN":
         """For rows of numbers, standardised.
@@ -124,9 +95,11 @@ class SDEBNN(AbstractRandomFunction):
             estimator: of the path KL; `KL()`.
             integrator: how to solve; 20 steps of Euler-Maruyama.
             is_path_per_row: see the class.
+            where: f_h to the subtree (or a tuple of them) that is random, such as
+                `lambda f_h: f_h.layers[-1]`; all of it by default.
             key: randomness of the initial parameters.
         """
-        _check_sizes(in_size=in_size, out_size=out_size)
+        check_sizes(in_size=in_size, out_size=out_size)
         dyn_key, block_key, read_key, z_key = jr.split(key, 4)
         size = in_size + augment
         dynamics = TimeMLP(
@@ -142,6 +115,7 @@ class SDEBNN(AbstractRandomFunction):
             summary_size=num_inducing * size,
             integrator=Integrator() if integrator is None else integrator,
             estimator=KL() if estimator is None else estimator,
+            where=where,
             key=block_key,
         )
         readout = Readout(MLP(size, out_size, (), key=read_key))
@@ -167,6 +141,7 @@ class SDEBNN(AbstractRandomFunction):
         estimator: AbstractPathKL | None = None,
         integrator: Integrator | None = None,
         is_path_per_row: bool = False,
+        where: Callable[[Any], PyTree] | None = None,
         key: PRNGKeyArray,
     ) -> "SDEBNN":
         """For images (height, width, channels), standardised.
@@ -192,49 +167,50 @@ class SDEBNN(AbstractRandomFunction):
             estimator: of the path KL; `KL()`.
             integrator: how to solve; eight steps of reversible Heun.
             is_path_per_row: see the class.
+            where: f_h to the subtree (or a tuple of them) that is random, such as
+                `lambda f_h: f_h.layers[-1]`; all of it by default.
             key: randomness of the initial parameters.
 
         Raises:
             ValueError: sizes that cannot be halved as often as `blocks` asks.
         """
-        _check_image(example_shape, blocks, space_to_depth_first)
-        _check_sizes(num_outputs=num_outputs)
-        keys = jr.split(key, 2 * sum(blocks) + 2)
-        read_key, z_key, *block_keys = keys
+        read_key, z_key, *block_keys = image_keys(blocks, key=key)
         inducing = _inducing(num_inducing, tuple(example_shape), key=z_key)
         if integrator is None:
             integrator = Integrator(ReversibleHeun(), Fixed(dt=0.125))
-        layers: list[Any] = [SpaceToDepth()] if space_to_depth_first else []
-        layers.append(Augment(augment))
-        shape = jax.eval_shape(
-            lambda x: _through(tuple(layers), x), jnp.zeros((1, *example_shape))
-        ).shape
-        for scale, num_blocks in enumerate(blocks):
-            if scale:
-                layers.append(SpaceToDepth())
-                shape = (1, shape[1] // 2, shape[2] // 2, 4 * shape[3])
-            for _ in range(num_blocks):
-                dyn_key, block_key = block_keys.pop(), block_keys.pop()
-                summary = summarise(jnp.zeros(shape), jnp.float32).size
-                block = SDEBlock.make(
-                    ConvBlock(
-                        shape[-1], width, activation=activation, time=time, key=dyn_key
-                    ),
-                    prior=WeightPrior() if prior is None else prior,
-                    start_width=start_width,
-                    width_sizes=tuple(drift_widths),
-                    drift_scale=drift_scale,
-                    summary_size=num_inducing * summary,
-                    integrator=integrator,
-                    estimator=KL() if estimator is None else estimator,
-                    key=block_key,
-                )
-                layers.append(block)
-        size = shape[1] * shape[2] * shape[3]
-        network = MLP(
-            size, num_outputs, readout_widths, activation=jax.nn.relu, key=read_key
+
+        def make_block(
+            dynamics: eqx.Module, shape: tuple[int, ...], key: PRNGKeyArray
+        ) -> SDEBlock:
+            summary = summarise(jnp.zeros(shape), jnp.float32).size
+            return SDEBlock.make(
+                dynamics,
+                prior=WeightPrior() if prior is None else prior,
+                start_width=start_width,
+                width_sizes=tuple(drift_widths),
+                drift_scale=drift_scale,
+                summary_size=num_inducing * summary,
+                integrator=integrator,
+                estimator=KL() if estimator is None else estimator,
+                where=where,
+                key=key,
+            )
+
+        layers, readout = image_stack(
+            make_block,
+            example_shape,
+            num_outputs,
+            blocks=blocks,
+            width=width,
+            activation=activation,
+            time=time,
+            augment=augment,
+            space_to_depth_first=space_to_depth_first,
+            readout_widths=readout_widths,
+            read_key=read_key,
+            block_keys=block_keys,
         )
-        return SDEBNN(tuple(layers), Readout(network), inducing, is_path_per_row)
+        return SDEBNN(layers, readout, inducing, is_path_per_row)
 
     def __call__(
         self,
@@ -250,13 +226,15 @@ class SDEBNN(AbstractRandomFunction):
             rows = jax.vmap(lambda row, k: self._draw(row[None], key=k))(x, keys)
             output = rows.output[:, 0]
             kl, terms = jax.tree.map(jnp.mean, (rows.kl, rows.terms))
-            return Draw(output, kl, no_local_kl(x), state, terms)
+            report = mean_report(rows.report)
+            return Draw(output, kl, no_local_kl(x), state, terms, report)
         draw = self._draw(x, key=draw_key(key, index))
-        return Draw(draw.output, draw.kl, no_local_kl(x), state, draw.terms)
+        return Draw(draw.output, draw.kl, draw.local_kl, state, draw.terms, draw.report)
 
     def _draw(self, x: Array, *, key: PRNGKeyArray) -> Draw:
         h, z = x, self.inducing
         kl = kl_path = kl_initial = jnp.zeros(())
+        reports = []
         for layer, layer_key in zip(
             self.layers, jr.split(key, len(self.layers)), strict=True
         ):
@@ -267,8 +245,10 @@ class SDEBNN(AbstractRandomFunction):
             h, z = out.h, out.inducing
             kl = kl + out.kl
             kl_path, kl_initial = kl_path + out.kl_path, kl_initial + out.kl_initial
+            reports.append(out.report)
         terms = {"kl_path": kl_path, "kl_initial": kl_initial}
-        return Draw(self.readout(h), kl, no_local_kl(x), None, terms)
+        report = merge_reports(reports)
+        return Draw(self.readout(h), kl, no_local_kl(x), None, terms, report)
 
     def trajectory(
         self,
@@ -293,7 +273,7 @@ class SDEBNN(AbstractRandomFunction):
         Raises:
             ValueError: depths that do not begin at 0 and end at 1.
         """
-        _check_depths(ts)
+        check_depths(ts)
         h, z, found = x, self.inducing, []
         keys = jr.split(draw_key(key, index), len(self.layers))
         for layer, layer_key in zip(self.layers, keys, strict=True):
@@ -312,12 +292,6 @@ class SDEBNN(AbstractRandomFunction):
         return label_tree(self, WEIGHTS, frozen)
 
 
-def _through(layers: tuple, x: Array) -> Array:
-    for layer in layers:
-        x = layer(x)
-    return x
-
-
 def _inducing(
     num_inducing: int, shape: tuple[int, ...], *, key: PRNGKeyArray
 ) -> Array | None:
@@ -329,41 +303,3 @@ def _inducing(
         # Spread over the range of a standardised input: random ones would clump.
         return jnp.linspace(-1.2, 1.2, num_inducing)[:, None]
     return jr.normal(key, (num_inducing, *shape))
-
-
-def _check_depths(ts: Float[ArrayLike, " times"]) -> None:
-    if isinstance(ts, Tracer):
-        return
-    first, *_, last = np.asarray(ts)
-    # The next block goes on from the last depth, and weights start at the first.
-    if first != 0 or last != 1:
-        raise ValueError(
-            f"`ts` must begin at depth 0 and end at depth 1, got {first:g} and "
-            f"{last:g}; leave out afterwards what you do not want to see."
-        )
-
-
-def _check_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {size}.")
-
-
-def _check_image(
-    shape: Sequence[int], blocks: Sequence[int], space_to_depth_first: bool
-) -> None:
-    if len(shape) != 3:
-        raise ValueError(
-            f"`example_shape` must be (height, width, channels), got {tuple(shape)}; "
-            "for rows of numbers use `SDEBNN.for_vectors`."
-        )
-    if not blocks or min(blocks) < 1:
-        raise ValueError(f"`blocks` must be positive counts, got {tuple(blocks)}.")
-    # Each block halves its images once inside, each later scale once more.
-    halvings = len(blocks) + int(space_to_depth_first)
-    if any(side % 2**halvings for side in shape[:2]):
-        raise ValueError(
-            f"Images of {shape[0]} by {shape[1]} cannot be halved {halvings} times, as "
-            f"{len(blocks)} scale(s) of convolution blocks need; pad them, or use "
-            "fewer scales."
-        )

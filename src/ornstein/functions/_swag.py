@@ -96,7 +96,7 @@ class SWAG(AbstractRandomFunction):
     ) -> Draw:
         """See `AbstractRandomFunction`."""
         params = self.draw_params(key=draw_key(key, index))
-        output, _ = call_network(eqx.combine(params, self.network), x)
+        output, *_ = call_network(eqx.combine(params, self.network), x)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state)
 
     def draw_params(self, *, key: PRNGKeyArray) -> Params:

@@ -29,8 +29,8 @@ class WeightDrift(eqx.Module):
         writes: for each leaf of w a matrix (last width, entries of the leaf); zero at
             first, so that the posterior starts as the prior.
         biases: for each leaf of w an array like it; zero at first.
-        input_scale: $1/\rho$ of each leaf; frozen.
-        output_scale: $c\,\sigma$ of each leaf; frozen.
+        input_scale: $1/\rho$ of each leaf.
+        output_scale: $c\,\sigma$ of each leaf.
     """
 
     reads: PyTree[Float[Array, "entries width"]]
@@ -38,8 +38,8 @@ class WeightDrift(eqx.Module):
     hidden: MLP
     writes: PyTree[Float[Array, "width entries"]]
     biases: Params
-    input_scale: PyTree[Float[Array, ""]]
-    output_scale: PyTree[Float[Array, ""]]
+    input_scale: PyTree[float]
+    output_scale: PyTree[float]
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class WeightDrift(eqx.Module):
         *,
         width_sizes: Sequence[int] = (2, 128, 2),
         summary_size: int = 0,
-        weight_scale: PyTree[RealScalar],
-        drift_scale: PyTree[RealScalar],
+        weight_scale: PyTree[float],
+        drift_scale: PyTree[float],
         key: PRNGKeyArray,
     ):
         r"""Build for weights like these.
@@ -82,8 +82,9 @@ class WeightDrift(eqx.Module):
             lambda leaf: jnp.zeros((last, leaf.size), leaf.dtype), weights
         )
         self.biases = jax.tree.map(jnp.zeros_like, weights)
-        self.input_scale = jax.tree.map(lambda s: jnp.asarray(1 / s), weight_scale)
-        self.output_scale = jax.tree.map(jnp.asarray, drift_scale)
+        # Numbers, not arrays, which training (and `MeanField`) would take for weights.
+        self.input_scale = jax.tree.map(lambda s: 1 / s, weight_scale)
+        self.output_scale = drift_scale
 
     def __call__(
         self, t: RealScalar, w: Params, summary: Float[Array, " summary"]

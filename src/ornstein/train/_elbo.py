@@ -22,7 +22,7 @@ import jax.scipy.special as jsp
 from jaxtyping import Key
 
 from .._types import Array, Float, PRNGKeyArray, PyTree, RealScalar
-from ..functions._base import AbstractRandomFunction
+from ..functions import AbstractRandomFunction, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
 
 
@@ -112,6 +112,7 @@ class ELBOInfo(eqx.Module):
         terms: what `kl` is made of, nats by name; empty if the model doesn't say.
         output: each stratum's and draw's likelihood parameters.
         state: batch statistics for the next call, or `None`.
+        roughness: $R_K$ of the dynamics; 0 unless they are regularised.
     """
 
     elbo: Float[Array, ""]
@@ -121,6 +122,7 @@ class ELBOInfo(eqx.Module):
     terms: dict[str, Float[Array, ""]]
     output: PyTree[Float[Array, "strata draws batch ..."]]
     state: eqx.nn.State | None
+    roughness: Float[Array, ""]
 
 
 def elbo_loss(
@@ -136,6 +138,7 @@ def elbo_loss(
     objective: AbstractObjective | None = None,
     state: eqx.nn.State | None = None,
     rematerialise: bool = False,
+    regularise_dynamics: Roughness | None = None,
 ) -> tuple[Float[Array, ""], ELBOInfo]:
     r"""The loss $-\mathrm{ELBO} / N$ of a batch, in nats per example.
 
@@ -159,18 +162,25 @@ def elbo_loss(
             statistics are averaged, and strata are taken in turn.
         rematerialise: recompute each draw in the backward pass instead of storing
             its intermediate values: less memory for about a third more time.
+        regularise_dynamics: add this much of $R_K$ to the loss.
 
     Returns:
         The loss, and its parts at KL weight 1.
     """
     x, y = batch
     objective = ELBO() if objective is None else objective
+    if regularise_dynamics is not None:
+        model = with_roughness(model, regularise_dynamics.order)
 
     def one_draw(key, index, state):
         state = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
         draw = model(x, key=key, index=index, state=state)
         log_likelihood = jnp.mean(likelihood.log_prob(draw.output, y))
+        roughness = jnp.zeros(())
+        if regularise_dynamics is not None and draw.report is not None:
+            roughness = draw.report.roughness
         parts = (log_likelihood, draw.kl, jnp.mean(draw.local_kl), draw.terms)
+        parts += (roughness,)
         return parts, draw.output, draw.state
 
     if rematerialise:
@@ -179,12 +189,15 @@ def elbo_loss(
     def one_stratum(index, key, state):
         keys = jax.random.split(key, num_draws)
         parts, output, states = _map_draws(lambda k: one_draw(k, index, state), keys)
-        log_likelihood, kl, local_kl, terms = parts
+        log_likelihood, kl, local_kl, terms, roughness = parts
         divergence = kl_weight * (kl_factor * kl / num_data + local_kl)
         loss = objective(log_likelihood, divergence, num_data)
+        if regularise_dynamics is not None:
+            loss += regularise_dynamics.weight * jnp.mean(roughness)
         if terms:
             kl = sum(terms.values())
-        means = jax.tree.map(jnp.mean, (loss, log_likelihood, kl, local_kl, terms))
+        means = (loss, log_likelihood, kl, local_kl, terms, roughness)
+        means = jax.tree.map(jnp.mean, means)
         return means, output, jax.tree.map(_merge_draws, states)
 
     indices = model.training_indices
@@ -203,7 +216,7 @@ def elbo_loss(
             next_stratum, state, (jnp.asarray(indices), keys)
         )
         means = jax.tree.map(jnp.mean, means)
-    loss, log_likelihood, kl, local_kl, terms = means
+    loss, log_likelihood, kl, local_kl, terms, roughness = means
     info = ELBOInfo(
         elbo=num_data * (log_likelihood - local_kl) - kl,
         log_likelihood=num_data * log_likelihood,
@@ -212,6 +225,7 @@ def elbo_loss(
         terms=terms,
         output=jax.lax.stop_gradient(output),
         state=state,
+        roughness=roughness,
     )
     return loss, info
 

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 from .._types import PRNGKeyArray, PyTree
-from ..functions._base import AbstractRandomFunction
+from ..functions import AbstractRandomFunction, Roughness, with_roughness
 from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
 from ._check import check_clip_norm, check_data, check_decay, check_positive
@@ -110,6 +110,7 @@ def fit(
     ema_decay: float | None = None,
     snr_decay: float | None = 0.99,
     augmentation: Callable | None = None,
+    regularise_dynamics: Roughness | None = None,
     state: eqx.nn.State | None = None,
     in_memory: bool | None = None,
     validation: Any = None,
@@ -160,6 +161,8 @@ def fit(
             label's entries of |mean| / standard deviation of the gradient. `None`
             saves two passes over the parameters a step.
         augmentation: `(x, *, key)` to an augmented batch of inputs.
+        regularise_dynamics: add $R_K$ of the solves to the loss, so that fewer steps
+            (or a looser tolerance) will do afterwards: `Roughness(weight=0.01)`.
         state: batch statistics to start from, for a model that has them; by default
             those that it was made with, `eqx.nn.State(model)`.
         in_memory: `True`: data on the device and many steps in one compiled call.
@@ -225,6 +228,8 @@ def fit(
             "parts: choose a batch size that it divides."
         )
     num_rows = batch_size // accumulate
+    if regularise_dynamics is not None:
+        with_roughness(model, regularise_dynamics.order)  # refuses what cannot be
     terms = _check_fits(model, likelihood, data, state, num_rows)
     if held_out is not None:
         _check_fits(model, likelihood, held_out, state, num_rows)
@@ -257,6 +262,7 @@ def fit(
         snr_decay=snr_decay,
         augmentation=augmentation,
         terms=terms,
+        regularise_dynamics=regularise_dynamics,
     )
     if _keeps_in_memory(data) if in_memory is None else in_memory:
         on_device = jax.tree.map(jnp.asarray, data)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from .._types import Array, Float, Int, PRNGKeyArray, PyTree
+from ..functions import Roughness
 from ..likelihood import AbstractClassLikelihood
 from ._calibration import NUM_BINS, calibration_sums
 from ._elbo import AbstractObjective, elbo_loss
@@ -57,6 +58,7 @@ class Trainer(eqx.Module):
         snr_decay: of the gradient's running moments, or `None` for none.
         augmentation: `(x, *, key)` to an augmented x, or `None`.
         terms: names of the parts of the model's KL.
+        regularise_dynamics: what the loss adds for rough dynamics, or `None`.
     """
 
     frozen: PyTree
@@ -76,6 +78,7 @@ class Trainer(eqx.Module):
     snr_decay: float | None
     augmentation: Callable | None
     terms: tuple[str, ...]
+    regularise_dynamics: Roughness | None = None
 
     def init(self, params: PyTree, model_state: eqx.nn.State | None) -> TrainState:
         """The state before the first step. Copies: later steps reuse its memory."""
@@ -100,6 +103,7 @@ class Trainer(eqx.Module):
         """What `step` records, in order; calibration sums follow for classes."""
         names = ["loss", "elbo", "log_likelihood", "kl", "local_kl", *self.terms]
         names += ["grad_norm", "kl_weight"]
+        names += [] if self.regularise_dynamics is None else ["roughness"]
         names += [_suffixed("learning_rate", n) for n in sorted(self._rates)]
         if self.snr_decay is not None:
             labels = sorted(set(jax.tree.leaves(self.labels)))
@@ -184,6 +188,7 @@ class Trainer(eqx.Module):
                 objective=self.objective,
                 state=model_state,
                 rematerialise=self.rematerialise,
+                regularise_dynamics=self.regularise_dynamics,
             )
             records = {
                 "loss": loss,
@@ -193,6 +198,8 @@ class Trainer(eqx.Module):
                 "local_kl": info.local_kl,
             }
             records |= info.terms
+            if self.regularise_dynamics is not None:
+                records["roughness"] = info.roughness
             sums = jnp.zeros(0)
             if isinstance(likelihood, AbstractClassLikelihood):
                 probs = jnp.mean(likelihood.probs(info.output), axis=(0, 1))
