@@ -21,11 +21,14 @@ from ornstein.functions import (
     Deterministic,
     Ensemble,
     Flipout,
+    HyperODENet,
     ImplicitBNN,
     LocalReparameterised,
     MCDropout,
     MeanField,
     MonteCarloKL,
+    ODENet,
+    WeightPrior,
 )
 from ornstein.functions._network import in_inference, initial_state
 from ornstein.nn import MLP
@@ -33,6 +36,10 @@ from ornstein.nn import MLP
 
 def mlp(seed: int = 0) -> MLP:
     return MLP(3, 2, (4,), key=jr.key(seed))
+
+
+def ode_network() -> ODENet:
+    return ODENet.for_vectors(3, 2, width_sizes=(4,), key=jr.key(0))
 
 
 def normalised() -> Normalised:
@@ -72,6 +79,13 @@ FUNCTIONS: dict[str, Any] = {
     ),
     "swag": swag,
     "sde-bnn": lambda: small_model(num_inducing=0),
+    "sde-bnn, partly random": lambda: small_model(
+        where=lambda f_h: f_h.layers[-1], prior=WeightPrior(window=(0.2, 0.6))
+    ),
+    "ode network": lambda: Deterministic(ode_network()),
+    "hyper-ode network, mean field": lambda: MeanField(
+        HyperODENet(ode_network(), drift_widths=(2,), key=jr.key(1)), init_scale=0.3
+    ),
     "implicit": lambda: ImplicitBNN(mlp(), num_components=3, key=jr.key(1)),
     "implicit, normalised": lambda: ImplicitBNN(
         normalised(), num_components=3, kl=MonteCarloKL(), key=jr.key(1)
