@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ._error import DataError
 _VERSION = 1  # of what is generated: raise it whenever a corruption gives other images
 
 
+@runtime_checkable
 class CorruptedImages(Protocol):
     """The first test images of a data set under every corruption."""
 

@@ -30,7 +30,7 @@ SEVERITIES = (1, 2, 3, 4, 5)
 """From mild to harsh."""
 
 # Of float32's own error, without which a byte could lose 1 on its way there and back.
-_SLACK = 1e-3
+_SLACK = 1e-4
 
 
 def to_unit(images: Images) -> Unit:
@@ -38,18 +38,21 @@ def to_unit(images: Images) -> Unit:
     return images.astype(np.float32) / 255
 
 
-def to_bytes(x: Unit, num_channels: int) -> Images:
+def to_bytes(
+    x: Float[np.ndarray, "rows height width _"], num_channels: int
+) -> Images:
     """Shares of white to bytes: clipped, and cut as in CIFAR-10-C, not rounded.
 
     Args:
         x: of three channels or `num_channels`.
         num_channels: of the result; grey is the mean of the colours.
     """
+    x = np.clip(x, 0, 1)
     if x.shape[-1] != num_channels:
         x = x.mean(axis=-1, keepdims=True)
-    return np.floor(255 * np.clip(x, 0, 1) + _SLACK).astype(np.uint8)
+    return np.floor(255 * x + _SLACK).astype(np.uint8)
 
 
-def as_colour(x: Unit) -> Unit:
+def as_colour(x: Unit) -> Float[np.ndarray, "rows height width 3"]:
     """Three channels, alike where there was one."""
     return np.broadcast_to(x, (*x.shape[:-1], 3))

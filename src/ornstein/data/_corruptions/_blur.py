@@ -13,9 +13,9 @@ GLASS = ((0.05, 1), (0.25, 1), (0.4, 1), (0.25, 2), (0.4, 2))  # sigma, passes
 DEFOCUS = ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1.0, 0.2), (1.5, 0.1))  # radius, sigma
 MOTION = ((6, 1.0), (6, 1.5), (6, 2.0), (8, 2.0), (9, 2.5))  # radius, sigma
 MOTION_DEGREES = 45
-# Zooms of 1, 1.01, …, so many: rounding put the end of the first two ranges that
-# CIFAR-10-C was made with into them, and not that of the others.
-ZOOM_STEPS = (7, 12, 16, 21, 26)
+# Zooms go in hundredths from 1 to below these, by NumPy's rounding (which lets the
+# first two in, and decides the size that 1.25 enlarges to).
+ZOOM_ENDS = (1.06, 1.11, 1.16, 1.21, 1.26)
 
 
 def gaussian_blur(images: Images, severity: int, rng: np.random.Generator) -> Images:
@@ -81,7 +81,6 @@ def zoom_blur(images: Images, severity: int, rng: np.random.Generator) -> Images
     """The mean of an image and of itself at growing zooms."""
     del rng
     x = to_unit(images)
-    total, num_steps = x.copy(), ZOOM_STEPS[severity - 1]
-    for i in range(num_steps):
-        total += zoom(x, 1 + i / 100)
-    return to_bytes(total / (num_steps + 1), images.shape[-1])
+    factors = np.arange(1, ZOOM_ENDS[severity - 1], 0.01)
+    total = x + sum(zoom(x, float(factor)) for factor in factors)
+    return to_bytes(total / np.float32(len(factors) + 1), images.shape[-1])

@@ -50,6 +50,7 @@ def edges(images: UInt8[np.ndarray, "rows h w"]) -> Bool[np.ndarray, "rows h w"]
     # Neighbours of an image's own pixels only.
     touching = np.zeros((3, 3, 3), int)
     touching[1] = 1
-    names, _ = scipy.ndimage.label(weak, touching)
+    names = np.zeros(weak.shape, np.int32)
+    scipy.ndimage.label(weak, touching, output=names)
     strong = np.unique(names[weak & (size > STRONG)])
     return weak & np.isin(names, strong)

@@ -1,7 +1,5 @@
 """Blur along a line, as ImageMagick's `MotionBlurImage` has it."""
 
-import math
-
 import numpy as np
 from jaxtyping import Float
 
@@ -9,11 +7,11 @@ from ._base import Unit
 
 
 def move(
-    x: Unit, degrees: Float[np.ndarray, " rows"], *, radius: float, sigma: float
+    x: Unit, degrees: Float[np.ndarray, " rows"], *, radius: int, sigma: float
 ) -> Unit:
     r"""Each pixel the mean of those that lie ahead of it.
 
-    $\sum_i k_i x(p + i u)$ over i = 0, 1, …, 2 ⌈radius⌉ with $k_i \propto
+    $\sum_i k_i x(p + i u)$ over i = 0, 1, …, 2 radius with $k_i \propto
     \exp(-i^2 / 2 \sigma^2)$, i u rounded to whole pixels; edges are repeated.
 
     Args:
@@ -23,7 +21,7 @@ def move(
         sigma: in pixels.
     """
     height, width = x.shape[1:3]
-    steps = np.arange(2 * math.ceil(radius) + 1)
+    steps = np.arange(2 * radius + 1)
     weights = np.exp(-0.5 * (steps / sigma) ** 2)
     weights = (weights / weights.sum()).astype(x.dtype)
     angles = np.deg2rad(degrees)[:, None]

@@ -23,7 +23,11 @@ EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
 
 
 def spatter(images: Images, severity: int, rng: np.random.Generator) -> Images:
-    """Water up to severity 3, mud beyond."""
+    """Water up to severity 3, mud beyond.
+
+    Distances in the relief of water are exact, where OpenCV's, which CIFAR-10-C was
+    made with, are within a few hundredths.
+    """
     is_water = severity <= len(WATER)
     constants = (*WATER, *MUD)[severity - 1]
     mean, sd, sigma, threshold, last = constants
@@ -55,7 +59,7 @@ def _relief(liquid: UInt8[np.ndarray, "rows h w"]) -> Float[np.ndarray, "rows h 
 
 
 def _box(x: Float[np.ndarray, "rows h w"]) -> Float[np.ndarray, "rows h w"]:
-    return scipy.ndimage.uniform_filter(x, (1, 3, 3), mode="mirror")
+    return scipy.ndimage.uniform_filter(x, 3, mode="mirror", axes=(1, 2))
 
 
 def _distance(is_edge: np.ndarray) -> Float[np.ndarray, "rows h w"]:
