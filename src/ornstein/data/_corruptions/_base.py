@@ -29,7 +29,7 @@ that the first rows get the same corruption whether or not others follow.
 SEVERITIES = (1, 2, 3, 4, 5)
 """From mild to harsh."""
 
-# Of float32's own error, without which a byte could lose 1 on its way there and back.
+# For single precision, in which a byte could lose 1 on its way there and back.
 _SLACK = 1e-4
 
 
