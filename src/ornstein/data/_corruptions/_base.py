@@ -38,9 +38,7 @@ def to_unit(images: Images) -> Unit:
     return images.astype(np.float32) / 255
 
 
-def to_bytes(
-    x: Float[np.ndarray, "rows height width _"], num_channels: int
-) -> Images:
+def to_bytes(x: Float[np.ndarray, "rows height width _"], num_channels: int) -> Images:
     """Shares of white to bytes: clipped, and cut as in CIFAR-10-C, not rounded.
 
     Args:
