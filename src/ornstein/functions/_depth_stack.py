@@ -42,7 +42,7 @@ def image_keys(blocks: Sequence[int], *, key: PRNGKeyArray) -> list[PRNGKeyArray
 
 
 def image_stack(
-    make_block: Callable[..., Callable],
+    make_block: Callable[..., eqx.Module],
     example_shape: Sequence[int],
     num_outputs: int,
     *,

@@ -40,7 +40,7 @@ class ODEBlock(eqx.Module):
         integrator: how to solve.
     """
 
-    dynamics: eqx.Module
+    dynamics: Callable[[RealScalar, Array], Array]
     integrator: Integrator
 
     def solve(
