@@ -114,6 +114,7 @@ CASES = {
     "garbled config": ("evaluate garbled", "config.json is truncated or damaged"),
     "newer config": ("evaluate newer", "no option 'colour'.*another version"),
     "evaluate dt": ("evaluate run --dt 0.3", "does not divide"),
+    "dial": ("evaluate run --dial 0.5 0.3", "must divide depth.*dt = 0.3"),
     "evaluate dt and rtol": ("evaluate run --dt 0.5 --rtol 0.1", "one or the other"),
     "predict no file": ("predict run gone.csv -o p.csv", "There is no"),
     "predict columns": ("predict run wide.npz -o p.csv", "shape \\(2,\\)"),

@@ -80,9 +80,14 @@ def test_evaluate_repeats_the_result_and_turns_the_dial(run: Path, capsys):
     assert set(same["provenance"]) == {
         *("command", "commit", "versions", "device", "seed", "seconds")
     }
-    assert main(["evaluate", str(run), "--dt", "0.25", "--json"]) == 0
+    numerics = ["--dt", "0.25", "--dial", "0.5", "0.25"]
+    assert main(["evaluate", str(run), *numerics, "--json"]) == 0
     out, _ = capsys.readouterr()
-    assert json.loads(out)["nll"] != trained["nll"]
+    turned = json.loads(out)
+    assert turned["nll"] != trained["nll"]
+    coarse, fine = turned["dial"]
+    assert fine["nll"] == pytest.approx(turned["nll"])
+    assert coarse["num_drift_evaluations"] < fine["num_drift_evaluations"]
 
 
 def test_predict_writes_target_units(tmp_path: Path, capsys):

@@ -22,6 +22,7 @@ from ..experiments import (
     SolverName,
     as_inputs,
     build_stepsize,
+    dial,
     entropy_correlation,
     first_rows,
     judge,
@@ -30,6 +31,7 @@ from ..experiments import (
     judge_samples,
     noise_sweep,
     provenance,
+    turned_models,
 )
 from ..functions import PosteriorSamples, with_solver
 from ..predict import predict
@@ -57,6 +59,9 @@ class Evaluate:
         corruptions: also errors and calibration under the corruptions of CIFAR-10-C at
             five severities, for images: its own files from --data-dir, or generated.
         corruption_rows: of the first test rows, for --corruptions; all by default.
+        dial: also scores and drift evaluations at each of these steps, all along one
+            path, such as --dial 0.5 0.25 0.1.
+        dial_rtol: likewise at each of these relative tolerances.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -71,6 +76,8 @@ class Evaluate:
     noise_sweep: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     corruptions: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     corruption_rows: int | None = None
+    dial: tuple[float, ...] = ()
+    dial_rtol: tuple[float, ...] = ()
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -81,10 +88,10 @@ class Evaluate:
         is_sampled = isinstance(fit, PosteriorSamples)
         if not is_sampled:
             fit = Judged(self._with_solver(fit.model), fit.likelihood, fit.state)
-        elif any(o is not None for o in (self.solver, self.dt, self.rtol, self.atol)):
+        elif self._turns_the_solver():
             raise ValueError(
                 f"{run.path} holds samples of a plain network, which has no solver: "
-                "leave --solver, --dt, --rtol and --atol out."
+                "leave --solver, --dt, --rtol, --atol and --dial out."
             )
         if self.noise_sweep and data.task != "classification":
             raise ValueError(
@@ -92,6 +99,8 @@ class Evaluate:
                 f"{data.name} are numbers: leave it out."
             )
         self._check_corruptions(data)
+        if self.dial or self.dial_rtol:  # what cannot be turned stops it here
+            turned_models(fit.model, dts=self.dial, rtols=self.dial_rtol)
         others = self._other_inputs(prepared)
         draws = recipe.training.test_draws if self.draws is None else self.draws
         say_draws(fit, draws, terminal)
@@ -136,6 +145,15 @@ class Evaluate:
                 data_dir=recipe.data.data_dir,
                 say=terminal.say,
             )
+        if self.dial or self.dial_rtol:
+            result["dial"] = dial(
+                fit,
+                data.test,
+                key=keys.test,
+                num_draws=draws,
+                dts=self.dial,
+                rtols=self.dial_rtol,
+            )
         result["provenance"] = provenance(
             command,
             seed=recipe.training.seed,
@@ -148,6 +166,8 @@ class Evaluate:
         for name, scores in result.get("ood", {}).items():
             flat |= {f"{name} {score}": value for score, value in scores.items()}
         terminal.table(f"{run.path} on the test rows of {data.name}", flat)
+        if "dial" in result:
+            terminal.grid("The solver's steps and tolerances", result["dial"])
         if self.noise_sweep:
             sweep = result["noise_sweep"]
             terminal.grid("Test rows that turn into noise", sweep["rows"])
@@ -181,6 +201,11 @@ class Evaluate:
                 f"--corruption-rows {rows} is not among the {len(data.test)} test rows "
                 f"of the run on {data.name}: give a number from 1 to that."
             )
+
+    def _turns_the_solver(self) -> bool:
+        numerics = (self.solver, self.dt, self.rtol, self.atol)
+        is_given = any(option is not None for option in numerics)
+        return is_given or bool(self.dial or self.dial_rtol)
 
     def _other_inputs(self, prepared: Prepared) -> Float[np.ndarray, "..."] | None:
         """Test rows of --ood-data as the model takes them, no more than the run's."""

@@ -7,7 +7,7 @@ network over its solver's step or tolerance.
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -23,6 +23,8 @@ from ..functions._network import in_inference
 from ..predict import Fitted, predict
 from ..sde import Adaptive, Backprop, Fixed, Heun
 from ._judge import Judged
+
+Model = TypeVar("Model")
 
 _COST_ROWS = 128
 """Drift evaluations are counted on this many rows, which adaptive steps depend on."""
@@ -63,22 +65,8 @@ def dial(
         TypeError: a model without a differential equation.
         ValueError: a step that does not divide depth.
     """
-    if not has_integrator(fit.model):
-        raise TypeError(
-            "The dial turns the solver of a differential equation, which "
-            f"`{type(fit.model).__name__}` has none of: give an SDE-BNN or ODE network."
-        )
-    finest = common_step(dts)
-    settings: list[tuple[dict[str, float], dict[str, Any]]] = [
-        ({"dt": dt}, {"stepsize": Fixed(dt, noise_dt=finest)}) for dt in dts
-    ]
-    settings += [
-        ({"rtol": tol}, {"stepsize": Adaptive(tol, tol), "solver": Heun()})
-        for tol in rtols
-    ]
     rows = []
-    for name, choice in settings:
-        model = with_solver(fit.model, gradient=Backprop(), **choice)
+    for name, model in turned_models(fit.model, dts=dts, rtols=rtols):
         turned = Judged(model, fit.likelihood, getattr(fit, "state", None))
         cost = _evaluations(turned, split, key=key, num_draws=num_draws)
         prediction = predict(turned, split.x, key=key, num_draws=num_draws)
@@ -88,6 +76,35 @@ def dial(
         ((what, value),) = name.items()
         say(f"{what} {value:g}: {cost:g} drift evaluations, NLL {kept['nll']:.4f}")
     return rows
+
+
+def turned_models(
+    model: Model, *, dts: Sequence[float] = (), rtols: Sequence[float] = ()
+) -> list[tuple[dict[str, float], Model]]:
+    """The model at each setting of `dial`, which has what it may raise.
+
+    Args:
+        model: solves differential equations.
+        dts: steps.
+        rtols: relative tolerances.
+    """
+    if not has_integrator(model):
+        raise TypeError(
+            "The dial turns the solver of a differential equation, which "
+            f"`{type(model).__name__}` has none of: give an SDE-BNN or ODE network."
+        )
+    finest = common_step(dts)
+    settings: list[tuple[dict[str, float], dict[str, Any]]] = [
+        ({"dt": dt}, {"stepsize": Fixed(dt, noise_dt=finest)}) for dt in dts
+    ]
+    settings += [
+        ({"rtol": tol}, {"stepsize": Adaptive(tol, tol), "solver": Heun()})
+        for tol in rtols
+    ]
+    return [
+        (name, with_solver(model, gradient=Backprop(), **choice))
+        for name, choice in settings
+    ]
 
 
 def common_step(dts: Sequence[float]) -> float | None:

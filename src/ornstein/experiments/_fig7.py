@@ -49,6 +49,7 @@ def _judged_one(study: Study, model: str, seed: int) -> dict[str, Any]:
             num_draws=num_draws,
             key=key,
             num_rows=num_rows,
+            data_dir=prepared.recipe.data.data_dir,
             say=study.say,
         ),
     )
