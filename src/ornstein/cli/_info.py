@@ -9,7 +9,7 @@ import jax
 import tyro
 
 from ..data import list_data
-from ..experiments import EXPERIMENTS, PRESETS, provenance, versions
+from ..experiments import EXPERIMENTS, PRESETS, list_recipes, provenance, versions
 from ._terminal import Terminal
 
 _DOWNLOADED = ("mnist", "fashion_mnist", "cifar10", "cifar100")
@@ -21,14 +21,24 @@ class Info:
 
     Attributes:
         data_dir: the folder of downloaded sets; ORNSTEIN_DATA by default.
+        recipes: the recipes of `ornstein reproduce table1` instead, by data set, model
+            and scale, and how many numbers each trains.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
     data_dir: Path | None = None
+    recipes: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
+        if self.recipes:
+            rows = list_recipes()
+            terminal.grid("Recipes, for `ornstein reproduce table1`", rows)
+            return {
+                "recipes": rows,
+                "provenance": provenance(command, seed=0, seconds=0.0),
+            }
         given = self.data_dir or os.environ.get("ORNSTEIN_DATA")
         folder = None if not given else Path(given)
         data = {

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from ..experiments import EXPERIMENTS, ScaleName, Study, provenance
+from ..experiments import EXPERIMENTS, Experiment, ScaleName, Study, provenance
 from ..train._atomic import write_atomically
 from ._terminal import Terminal, as_json
 
@@ -36,6 +36,7 @@ ExperimentName = Literal[
     "ibnn-benchmark",
     "ibnn-components",
     "ibnn-pretrained",
+    "table1",
 ]
 
 
@@ -47,13 +48,20 @@ class Reproduce:
         name: which one; `ornstein info` has a line on each.
         scale: quick is minutes on two cores, gpu at most 25 minutes on one
             accelerator, full the paper's own budget.
-        out: the folder of pieces, figures and result; runs/NAME-SCALE by default.
-        seed: of everything random.
+        data: the data set of table1: mnist, cifar10, or another one with recipes of
+            your own.
+        models: of table1, the rows to train, joined by commas: names from `ornstein
+            info --recipes`, or recipes of your own such as mine.json; all by default.
+        out: the folder of pieces, figures and result; runs/NAME-SCALE by default, and
+            results/table1/DATA-SCALE of table1.
+        seed: of everything random; table1 adds it to the seeds of its recipes.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
     name: Annotated[ExperimentName, tyro.conf.Positional]
     scale: ScaleName = "quick"
+    data: str | None = None
+    models: str | None = None
     out: Path | None = None
     seed: int = 0
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -62,11 +70,22 @@ class Reproduce:
         """Carry it out; the result."""
         started = time.monotonic()
         experiment = EXPERIMENTS[self.name]
-        out = self.out or Path("runs") / f"{self.name}-{self.scale}"
+        self._check_options(experiment)
+        data = "mnist" if self.data is None else self.data
+        names = {"name": self.name, "scale": self.scale, "data": data}
+        out = self.out or Path(experiment.folder.format(**names))
         if out.exists() and not out.is_dir():
             raise FileExistsError(f"{out} is a file: name a folder with --out.")
         terminal.say(f"{self.name}: {experiment.summary}")
-        study = Study(out, self.scale, seed=self.seed, say=terminal.say)
+        models = () if self.models is None else _split(self.models)
+        study = Study(
+            out,
+            self.scale,
+            seed=self.seed,
+            say=terminal.say,
+            data=data,
+            models=models,
+        )
         try:
             rows = experiment.run(study)
         except KeyboardInterrupt:
@@ -88,3 +107,17 @@ class Reproduce:
         write_atomically(path, json.dumps(result, indent=2).encode())
         terminal.say(f"Wrote {path}")
         return result
+
+    def _check_options(self, experiment: Experiment) -> None:
+        """Refuse options that the experiment would pass over in silence."""
+        given = {"data": self.data, "models": self.models}
+        for option, value in given.items():
+            if value is not None and option not in experiment.options:
+                raise ValueError(
+                    f"--{option} does nothing for `reproduce {self.name}`: leave it "
+                    "out."
+                )
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in names.split(",")))

@@ -6,6 +6,7 @@ from ._build import (
     build_stepsize as build_stepsize,
 )
 from ._corrupted import judge_corruptions as judge_corruptions
+from ._dial import dial as dial, turned_models as turned_models
 from ._families import MODELS as MODELS, build_model as build_model
 from ._judge import Judged as Judged, judge as judge
 from ._networks import build_network as build_network
@@ -29,6 +30,10 @@ from ._provenance import (
     versions as versions,
 )
 from ._recipe import Recipe as Recipe
+from ._recipe_files import (
+    list_recipes as list_recipes,
+    load_recipe as load_recipe,
+)
 from ._registry import EXPERIMENTS as EXPERIMENTS
 from ._rows import first_rows as first_rows, load_data as load_data
 from ._sampling import (

@@ -6,9 +6,8 @@ import diffrax
 import numpy as np
 
 from .. import sde
-from .._types import PRNGKeyArray
 from ..data import Data
-from ..functions import SDEBNN, Integrator, WeightPrior
+from ..functions import Integrator
 from ..likelihood import (
     AbstractLikelihood,
     Bernoulli,
@@ -18,9 +17,7 @@ from ..likelihood import (
     Laplace,
     StudentT,
 )
-from ..nn import TIME_LAYERS, activation_from_name
 from ._options import LikelihoodOptions, SolverOptions
-from ._recipe import Recipe, sizes
 
 SOLVERS: dict[str, Callable[[], diffrax.AbstractSolver]] = {
     "euler": sde.EulerMaruyama,
@@ -72,12 +69,6 @@ def build_stepsize(
 def build_integrator(options: SolverOptions) -> Integrator:
     """Solver, steps and gradient, if they go together."""
     stepsize = build_stepsize(options.dt, options.rtol, options.atol)
-    if isinstance(stepsize, sde.Adaptive) and options.estimator != "kl":
-        raise ValueError(
-            f"--estimator {options.estimator} does not go with adaptive steps, whose "
-            "path KL is an integral without a Brownian sum: leave --rtol and --atol "
-            "out, or use --estimator kl."
-        )
     return Integrator(
         SOLVERS[options.solver](), stepsize, GRADIENTS[options.gradient]()
     )
@@ -91,47 +82,3 @@ def build_likelihood(options: LikelihoodOptions, data: Data) -> AbstractLikeliho
     likelihood = LIKELIHOODS[name](options)
     likelihood.check_targets(data.train.y, data.num_outputs)
     return likelihood
-
-
-def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
-    """Weights that follow a stochastic differential equation."""
-    options = recipe.model
-    common = {
-        "activation": activation_from_name(options.activation),
-        "time": TIME_LAYERS[options.time_layer.replace("-", "_")],
-        "augment": options.augment,
-        "prior": WeightPrior(
-            sigma=options.sigma,
-            rate=options.rate,
-            scale=options.prior_scale,
-            is_relative=not options.absolute_sigma,
-            reverts_to_start=options.reverts_to_start,
-        ),
-        "start_width": None if options.start == "point" else options.start_width,
-        "drift_widths": sizes(options.drift_widths, "drift-widths"),
-        "drift_scale": options.drift_scale,
-        "num_inducing": options.num_inducing,
-        "estimator": ESTIMATORS[recipe.solver.estimator],
-        "integrator": build_integrator(recipe.solver),
-        "is_path_per_row": options.path_per_row,
-        "key": key,
-    }
-    widths = sizes(options.width, "width")
-    if len(data.example_shape) == 1:
-        return SDEBNN.for_vectors(
-            data.example_shape[0], data.num_outputs, width_sizes=widths, **common
-        )
-    if len(widths) != 1:
-        raise ValueError(
-            f"--width is {options.width!r}, but images have one width, the channels "
-            "inside a block: give one number, such as 32."
-        )
-    return SDEBNN.for_images(
-        data.example_shape,
-        data.num_outputs,
-        width=widths[0],
-        blocks=sizes(options.blocks, "blocks"),
-        readout_widths=sizes(options.readout, "readout"),
-        space_to_depth_first=options.space_to_depth,
-        **common,
-    )

@@ -36,7 +36,7 @@ from ..prior import (
     ScaleMixturePrior,
     fan_in_prior,
 )
-from ._build import build_sdebnn
+from ._depth_networks import build_sdebnn
 from ._networks import NETWORK_OPTIONS, build_network, network_kind
 from ._options import (
     ImplicitOptions,
@@ -79,6 +79,13 @@ def _mean_field(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MeanField:
         raise ValueError(
             "--estimator stl needs the draw of the weights that the likelihood meets: "
             f"give --weight-noise plain, not {options.weight_noise}."
+        )
+    name = recipe.network.network
+    if network_kind(name).has_depth and options.weight_noise != "plain":
+        raise ValueError(
+            f"--network {name} meets the same weights at every step of a solve, which "
+            f"--weight-noise {options.weight_noise} would draw anew by layer or row: "
+            "give --weight-noise plain."
         )
     network = build_network(recipe, data, key=key)
     return MeanField(
@@ -128,10 +135,12 @@ class Family(NamedTuple):
     Attributes:
         build: from a recipe, data and a key.
         options: of those that only some families read, which it reads.
+        takes_depth: whether its network may solve an equation over depth.
     """
 
     build: Callable[..., AbstractRandomFunction]
     options: frozenset[str]
+    takes_depth: bool = True
 
 
 def _names(*parts: type) -> set[str]:
@@ -144,19 +153,27 @@ _MEAN_FIELD = {
     *("prior", "weight_scale", "narrow_scale", "mixture", "init_scale"),
     *("weight_noise", "estimator"),
 }
+_DYNAMICS = {"regularise_dynamics", "roughness_order"}
 _IMPLICIT = _names(ImplicitOptions) | {"noise_learning_rate"}
 _SOME_READ = (
-    _names(ModelOptions, NetworkOptions, WeightOptions, SolverOptions) | _KL | _IMPLICIT
+    _names(ModelOptions, NetworkOptions, WeightOptions, SolverOptions)
+    | _KL
+    | _IMPLICIT
+    | _DYNAMICS
 )
 
 MODELS: dict[ModelName, Family] = {
     "sdebnn": Family(
-        build_sdebnn, frozenset(_names(ModelOptions, SolverOptions) | _KL)
+        build_sdebnn, frozenset(_names(ModelOptions, SolverOptions) | _KL | _DYNAMICS)
     ),
     "mean-field": Family(_mean_field, frozenset(_NETWORK | _MEAN_FIELD | _KL)),
-    "implicit": Family(_implicit, frozenset(_NETWORK | _IMPLICIT | _KL)),
+    "implicit": Family(
+        _implicit, frozenset(_NETWORK | _IMPLICIT | _KL), takes_depth=False
+    ),
     "mc-dropout": Family(
-        _mc_dropout, frozenset(_NETWORK | {"dropout", "input_dropout"})
+        _mc_dropout,
+        frozenset(_NETWORK | {"dropout", "input_dropout"}),
+        takes_depth=False,
     ),
     "ensemble": Family(_ensemble, frozenset(_NETWORK | {"num_members"})),
     "deterministic": Family(_deterministic, frozenset(_NETWORK)),
@@ -174,8 +191,14 @@ def check_options(recipe: Recipe) -> None:
     unread = dict.fromkeys(_SOME_READ - family.options, f"model {recipe.model.model}")
     if "network" in family.options:
         network = recipe.network.network
-        options = network_kind(network).options
-        unread |= dict.fromkeys(NETWORK_OPTIONS - options, f"network {network}")
+        kind = network_kind(network)
+        if kind.has_depth and not family.takes_depth:
+            raise ValueError(
+                f"--model {recipe.model.model} puts noise on the inputs of each layer, "
+                f"and the layers of --network {network} are met at every step of a "
+                "solve: use --model deterministic, ensemble or mean-field."
+            )
+        unread |= dict.fromkeys(NETWORK_OPTIONS - kind.options, f"network {network}")
     default = Recipe()
     for part in dataclasses.fields(Recipe):
         ours, theirs = getattr(recipe, part.name), getattr(default, part.name)

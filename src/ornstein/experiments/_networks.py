@@ -11,12 +11,19 @@ from .._types import PRNGKeyArray
 from ..data import Data
 from ..functions._network import Network
 from ..interop import load_torchvision
+from ._depth_networks import (
+    HYPER_OPTIONS,
+    ODE_OPTIONS,
+    build_hyper_odenet,
+    build_odenet,
+)
 from ._options import NormName
 from ._recipe import Recipe, sizes
 
 _SHAPED = frozenset({"network_width", "norm"})
 _PRETRAINED = frozenset({"pretrained", "pretrained_head"})
-NETWORK_OPTIONS = frozenset({"width", "activation"}) | _SHAPED | _PRETRAINED
+_LAYERED = frozenset({"width", "activation"})
+NETWORK_OPTIONS = _LAYERED | _SHAPED | _PRETRAINED | HYPER_OPTIONS
 """Options that only some networks read."""
 
 # Filter response normalisation comes with an activation of its own.
@@ -36,11 +43,13 @@ class NetworkKind(NamedTuple):
         build: from a recipe, data and a key.
         options: of `NETWORK_OPTIONS`, those that it reads.
         takes_images: whether it takes nothing else.
+        has_depth: whether it solves an equation over depth.
     """
 
     build: Callable[..., Network]
     options: frozenset[str]
     takes_images: bool = True
+    has_depth: bool = False
 
 
 def _mlp(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
@@ -117,7 +126,13 @@ def _residual_start(recipe: Recipe) -> dict[str, Any]:
 
 
 _BY_NAME = {
-    "mlp": NetworkKind(_mlp, frozenset({"width", "activation"}), takes_images=False),
+    "mlp": NetworkKind(_mlp, _LAYERED, takes_images=False),
+    "odenet": NetworkKind(
+        build_odenet, ODE_OPTIONS, takes_images=False, has_depth=True
+    ),
+    "hyper-odenet": NetworkKind(
+        build_hyper_odenet, HYPER_OPTIONS, takes_images=False, has_depth=True
+    ),
     "lenet": NetworkKind(_lenet, frozenset({"network_width"})),
     "alexnet": NetworkKind(_alexnet, _PRETRAINED | {"network_width"}),
     "vgg16": NetworkKind(_vgg16, _PRETRAINED | _SHAPED),

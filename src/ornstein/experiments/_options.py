@@ -76,7 +76,7 @@ class ModelOptions:
     Attributes:
         model: the family; options of another family than this are refused.
         width: hidden widths of f_h, such as 16-16; for images its channels, such as 32.
-            Of the other families: hidden widths of the network mlp.
+            Of the other families: of the networks mlp, odenet and hyper-odenet.
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
@@ -91,8 +91,12 @@ class ModelOptions:
         start: whether w0 is Gaussian with its own KL, or a point at no cost.
         start_width: q(w0)'s standard deviation at first, in units of the prior's.
         drift_widths: hidden widths of the drift network.
-        drift_scale: multiplies the drift network's output.
+        drift_scale: multiplies the drift network's output, in units of sigma; for the
+            network hyper-odenet of 1/sqrt(fan-in).
         num_inducing: pseudo-inputs that the drift network sees; 0 is the paper's drift.
+        random_layers: of f_h, counted from 1, whose weights are random, such as 4 or
+            1-4; the other weights are points, constant in depth.
+        noise_window: depths between which weights have noise, such as 0-0.4.
         path_per_row: each row of a training batch has its own path of the weights.
     """
 
@@ -114,6 +118,8 @@ class ModelOptions:
     drift_widths: str = "64-64"
     drift_scale: float = 1.0
     num_inducing: int = 0
+    random_layers: str = "all"
+    noise_window: str = "0-1"
     path_per_row: bool = False
 
 
@@ -122,7 +128,9 @@ class NetworkOptions:
     """The plain network inside every family but sdebnn.
 
     Attributes:
-        network: mlp (of flattened inputs); for images lenet, alexnet, vgg16,
+        network: mlp (of flattened inputs); odenet, with the sdebnn's f_h, and
+            hyper-odenet, whose weights follow an equation over depth too, for
+            deterministic, ensemble and mean-field; for images lenet, alexnet, vgg16,
             resnet-DEPTH (20, 32, 44, 56, 110 for small ones, 18, 34, 50 for large ones)
             or wide-resnet-DEPTH-WIDTH, such as wide-resnet-28-10.
         network_width: multiplies the channels and features of lenet, alexnet, vgg16 and
@@ -175,7 +183,8 @@ class WeightOptions:
         mixture: the wide one's share of a scale-mixture.
         init_scale: standard deviations of the weights at first.
         weight_noise: one draw for a batch (plain), noise on each layer's outputs
-            (local), or a draw's signs flipped by row (flipout).
+            (local), or a draw's signs flipped by row (flipout). odenet and hyper-odenet
+            take plain.
         dropout: fraction of its inputs that each layer but the first loses.
         input_dropout: fraction of the inputs that the first layer loses.
         num_members: networks of the ensemble.
@@ -214,7 +223,7 @@ class SolverOptions:
     """How the equations are solved.
 
     Attributes:
-        solver: of the stochastic differential equation.
+        solver: of the differential equation.
         dt: the step; it divides the depth, which is 1.
         rtol: relative tolerance: adaptive steps instead of dt.
         atol: absolute tolerance: likewise.
@@ -252,6 +261,10 @@ class TrainingOptions:
         clip: largest norm of the gradient.
         accumulate: parts that each batch is cut into, for less memory.
         rematerialise: recompute in the backward pass instead of storing.
+        regularise_dynamics: nats per example for each unit of the roughness of the
+            hidden units over depth, so that fewer steps solve them.
+        roughness_order: the derivative over depth whose square is that roughness; 2
+            for the networks odenet and hyper-odenet alone.
         patience: epochs without progress on the validation rows before it stops.
         test_draws: functions averaged over in tests and predictions.
         seed: of everything random.
@@ -272,6 +285,8 @@ class TrainingOptions:
     clip: float = 10.0
     accumulate: int = 1
     rematerialise: bool = False
+    regularise_dynamics: float = 0.0
+    roughness_order: Literal[1, 2] = 1
     patience: int | None = None
     test_draws: int = 32
     seed: int = 0

@@ -5,12 +5,13 @@ Xu et al. (2022) or, for implicit networks and their twins, of Trinh et al. (202
 an accelerator.
 """
 
+import dataclasses
 from pathlib import Path
 from typing import Any, Literal
 
 from ._implicit_presets import IMPLICIT, TABLE_2
 from ._networks import NETWORK_OPTIONS, network_kind
-from ._options import ModelName
+from ._options import ModelName, ModelOptions, SolverOptions
 from ._recipe import Recipe
 
 PresetName = Literal["cpu", "paper"]
@@ -135,6 +136,16 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
     ("mean-field", "images"): {"init_scale": 0.02, "learning_rate": 2e-3},
 }
 
+# Around networks of ordinary differential equations, which have the architecture and
+# budget of the SDE-BNN's preset.
+_DEPTH: dict[ModelName, dict[str, Any]] = {
+    "mean-field": _FAMILIES["mean-field"]
+    | {"init_scale": 0.02, "weight_noise": "plain"},
+    "ensemble": {"test_draws": 5},
+    "deterministic": {"test_draws": 1},
+}
+_HYPER_DRIFT_SCALE = 0.4
+
 # What only the implicit network of a paper's twins reads.
 _NODES = {"num_components", "init_spread", "node_prior_scale", "noise_learning_rate"}
 _NODES |= {"kl_warmup", "num_draws"}
@@ -192,13 +203,17 @@ def preset_recipe(
         ValueError: if these data have no such preset, or there is no such network.
     """
     kind = kind_of_data(data)
-    found = PRESETS.get((model, data, preset), PRESETS.get((model, kind, preset)))
+    has_depth = network is not None and network_kind(network).has_depth
+    source = "sdebnn" if has_depth and model in _DEPTH else model
+    found = PRESETS.get((source, data, preset), PRESETS.get((source, kind, preset)))
     if found is None:
         raise ValueError(
             f"There is no preset {preset!r} for {data} with --model {model}: leave "
             "--preset out, or train sdebnn or implicit on images such as cifar10."
         )
-    if network is not None and model != "sdebnn":
+    if network is not None and source != model:
+        found = _of_sdebnn(found, network, model)
+    elif network is not None and model != "sdebnn":
         found = _with_network(found, network, data, preset, model)
     return Recipe().changed(data=data, model=model, **found)
 
@@ -222,6 +237,22 @@ def _with_network(
     if model == "ensemble" and "norm" in read:
         own["norm"] = "frn"  # members cannot share batch statistics
     return {n: v for n, v in options.items() if n not in NETWORK_OPTIONS} | own
+
+
+def _of_sdebnn(
+    options: dict[str, Any], network: str, model: ModelName
+) -> dict[str, Any]:
+    """What a network of ordinary differential equations reads of the SDE-BNN's."""
+    parts = (ModelOptions, SolverOptions)
+    unread = {field.name for part in parts for field in dataclasses.fields(part)}
+    unread -= network_kind(network).options
+    if model != "mean-field":
+        unread |= {"kl_weight", "kl_warmup", "num_draws"}
+    own = {n: v for n, v in _DEPTH[model].items() if n != "learning_rate"}
+    own["network"] = network
+    if network == "hyper-odenet":
+        own["drift_scale"] = _HYPER_DRIFT_SCALE
+    return {n: v for n, v in options.items() if n not in unread} | own
 
 
 def kind_of_data(data: str) -> str:

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ._options import (
     DataOptions,
@@ -47,18 +47,7 @@ class Recipe:
         Raises:
             ValueError: for a name that no option has.
         """
-        parts = {}
-        for part in dataclasses.fields(self):
-            options = getattr(self, part.name)
-            names = {f.name for f in dataclasses.fields(options)} & set(changes)
-            own = {name: changes.pop(name) for name in names}
-            parts[part.name] = dataclasses.replace(options, **own)
-        if changes:
-            raise ValueError(
-                f"There is no option {sorted(changes)[0]!r}: `ornstein train --help` "
-                "lists them."
-            )
-        return Recipe(**parts)
+        return changed(self, changes, command="train")
 
     def to_json(self) -> dict[str, Any]:
         """As nested JSON objects."""
@@ -82,6 +71,34 @@ class Recipe:
         return cls(**{name: read_part(types[name], saved[name]) for name in saved})
 
 
+_Options = TypeVar("_Options")
+
+
+def changed(recipe: _Options, changes: Mapping[str, Any], *, command: str) -> _Options:
+    """A recipe of several parts with some options changed, each by its own name.
+
+    Args:
+        recipe: a dataclass of dataclasses.
+        changes: by option.
+        command: whose options these are, for the message.
+
+    Raises:
+        ValueError: for a name that no option has, or a value that it cannot have.
+    """
+    rest, parts = dict(changes), {}
+    for part in dataclasses.fields(recipe):  # type: ignore[arg-type]
+        options = getattr(recipe, part.name)
+        names = {f.name for f in dataclasses.fields(options)} & set(rest)
+        own = {name: rest.pop(name) for name in names}
+        parts[part.name] = read_part(type(options), vars(options) | own)
+    if rest:
+        raise ValueError(
+            f"There is no option {sorted(rest)[0]!r}: `ornstein {command} --help` "
+            "lists them."
+        )
+    return type(recipe)(**parts)
+
+
 def read_part(part: type, saved: Mapping[str, Any]) -> Any:
     """One part of a recipe; options that it does not name keep their defaults."""
     types = typing.get_type_hints(part)
@@ -92,14 +109,39 @@ def read_part(part: type, saved: Mapping[str, Any]) -> Any:
                 f"There is no option {name!r}: the run is of another version of "
                 "ornstein; train it again."
             )
-        if typing.get_origin(types[name]) is Literal:
-            choices = typing.get_args(types[name])
-            if value not in choices:
-                raise ValueError(
-                    f"`{name}` is {value!r}, but must be one of {', '.join(choices)}."
-                )
+        if not _is_of(value, types[name]):
+            raise ValueError(
+                f"`{name}` is {value!r}, but must be {_said(types[name])}."
+            )
         values[name] = tuple(value) if isinstance(value, list) else value
     return part(**values)
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a value from JSON is of the type of an option."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return value in arguments
+    if origin is tuple:
+        return isinstance(value, list | tuple)
+    if arguments:
+        return any(_is_of(value, argument) for argument in arguments)
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, int | float if hint is float else hint)
+
+
+def _said(hint: Any) -> str:
+    """An option's type, as a sentence names it."""
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if typing.get_origin(hint) is tuple:
+        return "a list"
+    if arguments:
+        return " or ".join(map(_said, arguments))
+    names = {float: "a number", int: "a whole number", str: "a text", bool: "yes or no"}
+    return names.get(hint, "null")
 
 
 def sizes(text: str, option: str) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from ._mnist_samplers import MNIST_SAMPLERS
 from ._posterior import POSTERIOR
 from ._sghmc_distributions import SGHMC_DISTRIBUTIONS
 from ._study import Experiment
+from ._table1 import TABLE1
 from ._uci import UCI
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -49,5 +50,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ibnn-benchmark": IBNN_BENCHMARK,
     "ibnn-components": IBNN_COMPONENTS,
     "ibnn-pretrained": IBNN_PRETRAINED,
+    "table1": TABLE1,
 }
 """What `ornstein reproduce NAME` runs."""

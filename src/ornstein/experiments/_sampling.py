@@ -21,7 +21,7 @@ from ._families import PRIORS
 from ._judge import NO_PATH_KL, in_target_units
 from ._options import ActivationName, DataOptions, LikelihoodOptions, WeightOptions
 from ._presets import kind_of_data
-from ._recipe import Recipe, read_part
+from ._recipe import Recipe, changed, read_part
 from ._training import Keys, Prepared
 
 KernelName = Literal[
@@ -109,6 +109,14 @@ class SampleRecipe:
             test_draws=options.test_draws,
             seed=options.seed,
         )
+
+    def changed(self, **changes: Any) -> "SampleRecipe":
+        """The recipe with some options changed, each by its own name.
+
+        Raises:
+            ValueError: for a name that no option has.
+        """
+        return changed(self, changes, command="sample")
 
     def to_json(self) -> dict[str, Any]:
         """As nested JSON objects."""

@@ -34,6 +34,8 @@ class Study:
             accelerator, `full` for the paper's own budget.
         seed: of everything random.
         say: hears a line for each piece and figure.
+        data: the data set, of experiments that have several.
+        models: rows of a table to work on; none stands for all.
     """
 
     def __init__(
@@ -43,8 +45,11 @@ class Study:
         *,
         seed: int,
         say: Callable[[str], None],
+        data: str = "mnist",
+        models: tuple[str, ...] = (),
     ):
         self.folder = folder
+        self.data, self.models = data, models
         self.scale: ScaleName = scale
         self.seed, self.say = seed, say
 
@@ -78,11 +83,15 @@ class Experiment(NamedTuple):
         summary: one line.
         paper: what the paper prints, to compare with.
         run: from a study to the rows of the result.
+        options: of `--data` and `--models`, those that it reads.
+        folder: where it writes by default, with {name}, {scale} and {data} filled in.
     """
 
     summary: str
     paper: Any
     run: Callable[[Study], list[dict[str, Any]]]
+    options: tuple[str, ...] = ()
+    folder: str = "runs/{name}-{scale}"
 
 
 def fit_and_judge(

@@ -9,7 +9,7 @@ import optax
 
 from .._types import PRNGKeyArray
 from ..data import Data, default_augmentation
-from ..functions import AbstractRandomFunction
+from ..functions import AbstractRandomFunction, Roughness, with_roughness
 from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
 from ..train import (
@@ -162,6 +162,7 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         "clip_norm": options.clip,
         "ema_decay": options.ema,
         "augmentation": _augmentation(recipe, data),
+        "regularise_dynamics": _roughness(options),
         "early_stopping": None if patience is None else EarlyStopping(patience),
     }
 
@@ -177,6 +178,11 @@ def _optimisers(options: TrainingOptions) -> dict[str, Rule]:
     is_matrix = lambda params: jax.tree.map(lambda p: p.ndim > 1, params)
     adamw = lambda rate: optax.adamw(rate, weight_decay=decay, mask=is_matrix)
     return {"weights": adamw, "noise": optax.adam}
+
+
+def _roughness(options: TrainingOptions) -> Roughness | None:
+    weight, order = options.regularise_dynamics, options.roughness_order
+    return None if weight == 0 else Roughness(weight, order)
 
 
 def _augmentation(recipe: Recipe, data: Data) -> Callable | None:
@@ -200,9 +206,16 @@ def _check(recipe: Recipe) -> None:
         raise ValueError(
             f"--network-width must be positive, got {recipe.network.network_width}."
         )
-    if not options.weight_decay >= 0:
+    for name in ("weight_decay", "regularise_dynamics"):
+        if not getattr(options, name) >= 0:
+            raise ValueError(
+                f"--{name.replace('_', '-')} must not be negative, got "
+                f"{getattr(options, name)}."
+            )
+    if options.roughness_order != 1 and options.regularise_dynamics == 0:
         raise ValueError(
-            f"--weight-decay must not be negative, got {options.weight_decay}."
+            "--roughness-order says which roughness --regularise-dynamics weighs, and "
+            "that is 0: add --regularise-dynamics 0.01, or leave it out."
         )
     if options.patience is not None and recipe.data.validation_fraction == 0:
         raise ValueError(
@@ -219,6 +232,8 @@ def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> No
     options = recipe.training
     batch_size = min(options.batch_size, len(data.train))
     num_rows = max(1, batch_size // options.accumulate)
+    if options.regularise_dynamics > 0:
+        model = with_roughness(model, options.roughness_order)
     x = jax.ShapeDtypeStruct((num_rows, *data.example_shape), data.train.x.dtype)
     index = model.training_indices[0]
     call = lambda x, key, state: model(x, key=key, index=index, state=state).output
