@@ -26,7 +26,7 @@ LAYERS = (
     ("sde", "nn", "likelihood", "prior"),
     ("functions", "latent", "potential"),
     ("train", "predict", "sgmcmc", "mcmc"),
-    ("sample", "evaluate", "plot", "report"),
+    ("sample", "evaluate", "diagnose", "plot", "report"),
     ("cli", "interop", "experiments", "main"),
 )
 HEIGHT = {unit: height for height, layer in enumerate(LAYERS) for unit in layer}

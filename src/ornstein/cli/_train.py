@@ -5,8 +5,10 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
+import jax
 import tyro
 
+from ..diagnose import diagnose
 from ..experiments import (
     HELD_OUT,
     MODELS,
@@ -155,7 +157,7 @@ def _carry_out(
         terminal.say(f"Interrupted: go on with `ornstein train --resume {run.path}`.")
         raise
     result, prediction = _judge(fit, prepared)
-    result |= extra or {}
+    result |= {"diagnosis": _diagnose(fit, prepared), **(extra or {})}
     result["provenance"] = provenance(
         command,
         seed=prepared.recipe.training.seed,
@@ -190,6 +192,14 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         "notes": list(data.notes),
     }
     return result | scores, prediction
+
+
+def _diagnose(fit: Fit, prepared: Prepared) -> list[dict[str, Any]]:
+    """What is wrong with the posterior, on test rows and with draws of its own."""
+    data, options = prepared.data, prepared.recipe.training
+    key = jax.random.fold_in(Keys.of(prepared.recipe).test, options.test_draws)
+    found = diagnose(fit, data.test, key=key, num_data=len(data.train))
+    return [finding._asdict() for finding in found.findings]
 
 
 def _network(recipe: Recipe) -> dict[str, str]:
@@ -234,4 +244,6 @@ def _report(
             "`elbo` has the KL of the mixture of nodes, and so is a bound on the "
             "evidence; kl_nodes is that of the components' mean."
         )
+    for finding in result["diagnosis"]:
+        terminal.say(f"{finding['name']}: {finding['message']}")
     terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))

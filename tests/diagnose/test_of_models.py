@@ -1,0 +1,159 @@
+"""Faults planted in a small SDE-BNN that is well, and in other models."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+from diagnose.small_fit import DATA, over_blocks, scaled, train_small, with_model
+
+import ornstein as orn
+from ornstein.diagnose import diagnose
+from ornstein.diagnose._case import Case
+from ornstein.diagnose._draws_agree import between_draws, draws_agree
+from ornstein.nn import MLP
+from ornstein.sde import EulerMaruyama, Fixed
+
+KEY = jr.key(2)
+
+
+@pytest.fixture(scope="module")
+def healthy() -> orn.Fit:
+    return train_small()
+
+
+def names(fit: Any, **options: Any) -> list[str]:
+    found = diagnose(fit, DATA.test, key=KEY, num_data=len(DATA.train), **options)
+    assert all(set(f.numbers) <= set(found.numbers) for f in found.findings)
+    return [finding.name for finding in found.findings]
+
+
+def test_nothing_is_found_in_a_posterior_that_does_something(healthy: orn.Fit):
+    """It is one: without its drift it predicts worse, by many standard errors."""
+    found = diagnose(healthy, DATA.test, key=KEY, num_data=len(DATA.train))
+    assert found.findings == (), str(found)
+    assert str(found) == "Nothing found."
+    numbers = found.numbers
+    assert numbers["drift_gain"] > 0.05
+    assert numbers["drift_gain"] > 3 * numbers["drift_gain_se"]
+    assert numbers["num_data_used"] == pytest.approx(len(DATA.train), rel=1e-3)
+
+
+def test_gain_of_the_drift_by_hand(healthy: orn.Fit):
+    """Catches other draws for the zeroed twin, and other paths than of half steps."""
+    numbers = diagnose(healthy, DATA.test, key=KEY).numbers
+    model = orn.with_solver(healthy.model, stepsize=Fixed(0.2, noise_dt=0.1))
+    key, x, y = jr.split(KEY)[1], DATA.test.x, DATA.test.y  # all rows, in their order
+    fits = [with_model(healthy, m) for m in (model, orn.without_drift(model))]
+    ours, zeroed = [orn.predict(fit, x, key=key, num_draws=8) for fit in fits]
+    gain = float(np.mean(ours.log_prob(y) - zeroed.log_prob(y)))
+    assert numbers["drift_gain"] == pytest.approx(gain, abs=1e-5)
+
+
+def test_point_start(healthy: orn.Fit):
+    """A drift of zero. With a Gaussian w0, q is not p: nothing is said."""
+    drift = lambda block: (block.drift.writes, block.drift.biases)
+    idle = scaled(healthy, drift, 0.0)
+    assert "point-start" in names(idle)
+
+    def widen(block: Any) -> Any:
+        weights = eqx.filter(block.dynamics, eqx.is_inexact_array)
+        rho = jax.tree.map(lambda w: jnp.full_like(w, -4.0), weights)
+        return eqx.tree_at(
+            lambda b: b.rho, block, rho, is_leaf=lambda node: node is None
+        )
+
+    assert "point-start" not in names(over_blocks(idle, widen))
+
+
+def test_noise_drowns_drift(healthy: orn.Fit):
+    drowned = scaled(healthy, lambda block: block.process.scale, 25.0)
+    assert "noise-drowns-drift" in names(drowned)
+
+
+def test_diffusion_gone_and_draws_agree(healthy: orn.Fit):
+    """A little noise is no fault; none is two."""
+    still = lambda factor: scaled(healthy, lambda b: b.process.scale, factor)
+    assert {"diffusion-gone", "draws-agree"}.isdisjoint(names(still(0.1)))
+    assert {"diffusion-gone", "draws-agree"} <= set(names(still(1e-6)))
+
+
+def test_coarse_step(healthy: orn.Fit):
+    """One step of Euler for the whole depth."""
+    coarse = orn.with_solver(healthy.model, solver=EulerMaruyama(), stepsize=Fixed(1.0))
+    assert "coarse-step" in names(with_model(healthy, coarse))
+
+
+def test_coarse_step_of_a_plain_network():
+    """dh/dt = −20 h in steps of 0.125, by a factor −1.5 each; and by hand.
+
+    Catches solves that are looked for in SDE-BNNs alone.
+    """
+    network = orn.ODENet.for_vectors(
+        1, 1, integrator=orn.Integrator(stepsize=Fixed(0.125)), key=jr.key(0)
+    )
+    stiff = eqx.tree_at(
+        lambda net: net.layers[-1].dynamics, network, lambda t, h: -20.0 * h
+    )
+    fit = lambda model: orn.Fit(orn.Deterministic(model), orn.Gaussian(0.1), None, {})
+    assert names(fit(stiff)) == ["coarse-step"]
+    found = diagnose(fit(network), DATA.test, key=KEY)
+    assert found.findings == ()
+    half = orn.with_solver(network, stepsize=Fixed(0.0625))
+    delta = np.abs(network(DATA.test.x) - half(DATA.test.x)) / 0.1
+    change = np.mean(2 * scipy.stats.norm.cdf(delta / 2) - 1)
+    assert 1e-4 < change
+    assert found.numbers["change_by_half_step"] == pytest.approx(change, rel=1e-2)
+
+
+def test_reversible_gap(healthy: orn.Fit):
+    """A rate of 30: the parasitic mode grows like exp(30)."""
+    fast = lambda b: eqx.tree_at(lambda b: b.process.rate, b, 30.0)
+    steps = orn.with_solver(healthy.model, stepsize=Fixed(0.1))
+    assert "reversible-gap" in names(over_blocks(with_model(healthy, steps), fast))
+
+
+def test_other_families_draws_and_scales():
+    """Bayes by Backprop, nodes and ensembles, as they start and without a scale."""
+    network = MLP(1, 1, (8,), key=jr.key(0))
+    fit = lambda model: orn.Fit(model, orn.Gaussian(0.1), None, {})
+    assert names(fit(orn.MeanField(network, init_scale=0.1))) == []
+    assert set(names(fit(orn.MeanField(network, init_scale=1e-6)))) == {
+        *("draws-agree", "diffusion-gone")
+    }
+    nodes = orn.ImplicitBNN(network, num_components=2, key=jr.key(1))
+    assert names(fit(nodes)) == []
+    rho = lambda model: model.mixture.rho
+    thin = eqx.tree_at(rho, nodes, replace_fn=lambda a: jnp.full_like(a, -14.0))
+    assert names(fit(thin)) == ["diffusion-gone"]  # components still differ
+    assert names(fit(orn.Ensemble([network, network]))) == ["draws-agree"]
+    assert names(fit(orn.Deterministic(network))) == []
+
+
+def test_classes_by_hand():
+    """Shares and skill of class probabilities, in numpy."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2)).astype(np.float32)
+    split = orn.data.Split(x, (x[:, 0] > 0.3).astype(np.int32))
+    network = MLP(2, 2, (), key=jr.key(0))
+    fit = orn.Fit(orn.MeanField(network, init_scale=0.3), orn.Categorical(), None, {})
+    rows = map(jnp.asarray, (x, split.y))
+    case = Case(fit, *rows, key=KEY, num_draws=8, history={}, num_data=None)
+    logits = np.asarray(case.drawn.prediction.outputs, np.float64)
+    probs = scipy.special.softmax(logits, axis=-1)
+    entropy = lambda p: np.mean(np.sum(scipy.special.entr(p), axis=-1))
+    mean = probs.mean(0)
+    share = 1 - entropy(probs) / entropy(mean)
+    numbers = draws_agree(case).numbers
+    assert numbers["epistemic_share"] == pytest.approx(share, rel=1e-3)
+    nll = -np.mean(np.log(mean[np.arange(60), split.y]))
+    frequencies = np.bincount(split.y) / 60
+    assert case.skill == pytest.approx(1 - nll / entropy(frequencies), rel=1e-4)
+    total = np.mean(np.var(probs, axis=(0, 1)))
+    expected = np.mean(np.var(probs, axis=0)) / total
+    assert between_draws(case) == pytest.approx(expected, rel=1e-4)
