@@ -7,7 +7,11 @@ from ._csgd_ellipses import CSGD_ELLIPSES
 from ._exactness import EXACTNESS
 from ._fig1 import FIG1
 from ._fig2 import FIG2
+from ._fig5 import FIG5
+from ._fig6 import FIG6
+from ._fig7 import FIG7, FIG9
 from ._fig8 import FIG8
+from ._fig11 import FIG11, FIG12
 from ._ibnn_benchmark import IBNN_BENCHMARK
 from ._ibnn_components import IBNN_COMPONENTS
 from ._ibnn_fig1 import IBNN_FIG1
@@ -22,6 +26,7 @@ from ._inducing import INDUCING
 from ._mnist_samplers import MNIST_SAMPLERS
 from ._posterior import POSTERIOR
 from ._sghmc_distributions import SGHMC_DISTRIBUTIONS
+from ._stl_training import STL_TRAINING
 from ._study import Experiment
 from ._table1 import TABLE1
 from ._uci import UCI
@@ -29,7 +34,14 @@ from ._uci import UCI
 EXPERIMENTS: dict[str, Experiment] = {
     "fig1": FIG1,
     "fig2": FIG2,
+    "fig5": FIG5,
+    "fig6": FIG6,
+    "fig7": FIG7,
     "fig8": FIG8,
+    "fig9": FIG9,
+    "fig11": FIG11,
+    "fig12": FIG12,
+    "stl-training": STL_TRAINING,
     "cost": COST,
     "inducing": INDUCING,
     "posterior": POSTERIOR,
