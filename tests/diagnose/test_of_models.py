@@ -105,7 +105,8 @@ def test_coarse_step_of_a_plain_network():
     found = diagnose(fit(network), DATA.test, key=KEY)
     assert found.findings == ()
     half = orn.with_solver(network, stepsize=Fixed(0.0625))
-    delta = np.abs(network(DATA.test.x) - half(DATA.test.x)) / 0.1
+    x = jnp.asarray(DATA.test.x)
+    delta = np.abs(np.asarray(network(x) - half(x))) / 0.1
     change = np.mean(2 * scipy.stats.norm.cdf(delta / 2) - 1)
     assert 1e-4 < change
     assert found.numbers["change_by_half_step"] == pytest.approx(change, rel=1e-2)

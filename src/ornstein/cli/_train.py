@@ -67,6 +67,9 @@ _TABLE = (
     "train_seconds",
 )
 
+_DIAGNOSED_ROWS = 256
+"""Enough for every check, and half the time of twice as many."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Train:
@@ -198,7 +201,8 @@ def _diagnose(fit: Fit, prepared: Prepared) -> list[dict[str, Any]]:
     """What is wrong with the posterior, on test rows and with draws of its own."""
     data, options = prepared.data, prepared.recipe.training
     key = jax.random.fold_in(Keys.of(prepared.recipe).test, options.test_draws)
-    found = diagnose(fit, data.test, key=key, num_data=len(data.train))
+    rows = {"num_rows": _DIAGNOSED_ROWS, "num_data": len(data.train)}
+    found = diagnose(fit, data.test, key=key, **rows)
     return [finding._asdict() for finding in found.findings]
 
 

@@ -13,8 +13,8 @@ from ._case import SOME_SKILL, Case
 from ._num_data import num_data_of
 
 IDLE = 0.01
-"""Nats a row. Paths that do something gain tenths (0.2 to 0.9 on `toy/cos`); a drift that
-gains less than a hundredth, and pays as little KL, does nothing anybody would see."""
+"""Nats a row. Paths that do something gain tenths (0.2 to 0.9 on `toy/cos`); a drift
+that gains less than a hundredth, and pays as little KL, does nothing one would see."""
 
 
 def point_start(case: Case) -> Checked:
