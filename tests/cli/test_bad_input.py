@@ -190,6 +190,38 @@ CASES = {
     "prune an SDE-BNN": ("prune run", "holds a `SDEBNN`.*--model mean-field"),
     "prune all": ("prune run --fraction 1", "--fraction must be at least 0"),
     "prune folder": ("prune run -o gone/p.npz", "no folder gone"),
+    "experiment without models": (
+        "reproduce fig1 --models sdebnn",
+        "--models does nothing for `reproduce fig1`",
+    ),
+    "table of other data": (
+        "reproduce table1 --data svhn --out new",
+        "no recipes for 'svhn', only for cifar10, mnist",
+    ),
+    "row without a recipe": (
+        "reproduce table1 --models forest --out new",
+        "no recipe 'forest' for mnist",
+    ),
+    "ODE net of another method": (
+        "train --model implicit --network odenet --out new",
+        "--model implicit puts noise on.*use --model deterministic",
+    ),
+    "odd images": (
+        "train --model deterministic --network odenet --blocks 1-1-1-1 --out new",
+        "Images of 8 by 8 cannot be halved 4 times",
+    ),
+    "roughness of a rough path": (
+        f"train {TINY} --regularise-dynamics 0.1 --roughness-order 2 --out new",
+        "R_2 needs.*does not exist in an SDE-BNN",
+    ),
+    "random layers": (
+        f"train {TINY} --random-layers 9 --out new",
+        "--random-layers names layer 9, but f_h has",
+    ),
+    "noise window": (
+        f"train {TINY} --noise-window 0.4 --out new",
+        "--noise-window is '0.4', but must be two depths",
+    ),
     "unknown experiment": ("reproduce fig99", "'fig1', 'fig2'"),
     "reproduce into a file": ("reproduce fig1 --out x.csv", "x.csv is a file"),
 }

@@ -78,7 +78,7 @@ def test_changed_refuses_unknown_options():
     [
         ("deterministic", {"sigma": 0.3}, "sigma"),
         ("mc-dropout", {"kl_weight": 0.5}, "kl-weight"),
-        ("ensemble", {"solver": "heun"}, "solver"),
+        ("ensemble", {"sigma": 0.5}, "sigma"),
         ("mean-field", {"dropout": 0.3}, "dropout"),
         ("sdebnn", {"weight_noise": "flipout"}, "weight-noise"),
         ("sdebnn", {"network": "lenet"}, "network"),
