@@ -127,15 +127,15 @@ def _residual_start(recipe: Recipe) -> dict[str, Any]:
 
 _BY_NAME = {
     "mlp": NetworkKind(_mlp, _LAYERED, takes_images=False),
+    "lenet": NetworkKind(_lenet, frozenset({"network_width"})),
+    "alexnet": NetworkKind(_alexnet, _PRETRAINED | {"network_width"}),
+    "vgg16": NetworkKind(_vgg16, _PRETRAINED | _SHAPED),
     "odenet": NetworkKind(
         build_odenet, ODE_OPTIONS, takes_images=False, has_depth=True
     ),
     "hyper-odenet": NetworkKind(
         build_hyper_odenet, HYPER_OPTIONS, takes_images=False, has_depth=True
     ),
-    "lenet": NetworkKind(_lenet, frozenset({"network_width"})),
-    "alexnet": NetworkKind(_alexnet, _PRETRAINED | {"network_width"}),
-    "vgg16": NetworkKind(_vgg16, _PRETRAINED | _SHAPED),
 }
 _BY_SIZE = (
     (r"resnet-(18|34|50|101|152)", _resnet, _PRETRAINED | _SHAPED),
