@@ -201,8 +201,9 @@ def _diagnose(fit: Fit, prepared: Prepared) -> list[dict[str, Any]]:
     """What is wrong with the posterior, on test rows and with draws of its own."""
     data, options = prepared.data, prepared.recipe.training
     key = jax.random.fold_in(Keys.of(prepared.recipe).test, options.test_draws)
-    rows = {"num_rows": _DIAGNOSED_ROWS, "num_data": len(data.train)}
-    found = diagnose(fit, data.test, key=key, **rows)
+    found = diagnose(
+        fit, data.test, key=key, num_rows=_DIAGNOSED_ROWS, num_data=len(data.train)
+    )
     return [finding._asdict() for finding in found.findings]
 
 
