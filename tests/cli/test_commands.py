@@ -170,6 +170,16 @@ def test_info_as_json(capsys):
     assert "inducing" in found["experiments"]
 
 
+@pytest.mark.slow
+def test_recipes_are_listed(capsys):
+    assert main(["info", "--recipes", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["recipes"]
+    assert len(rows) == 2 * 12 * 3
+    found = {(row["data"], row["model"], row["scale"]): row for row in rows}
+    assert found["mnist", "sdebnn", "quick"]["num_parameters"] == 160_816
+    assert found["mnist", "sdebnn", "quick"]["seeds"] == 3
+
+
 def test_as_people_start_it(tmp_path: Path):
     """In its own process: the script, the exit code, and no traceback."""
     program = [sys.executable, "-c", "import sys; from ornstein.cli import main; "]

@@ -34,7 +34,7 @@ class Info:
         """Carry it out; the result."""
         if self.recipes:
             rows = list_recipes()
-            terminal.grid("Recipes, for `ornstein reproduce table1`", rows)
+            _show_recipes(rows, terminal)
             return {
                 "recipes": rows,
                 "provenance": provenance(command, seed=0, seconds=0.0),
@@ -66,6 +66,20 @@ class Info:
             "cache": cache,
             "provenance": origin,
         }
+
+
+def _show_recipes(rows: list[dict[str, Any]], terminal: Terminal) -> None:
+    """What each is, and how many numbers it trains at each scale."""
+    sizes: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        name = {"data": row["data"], "model": row["model"]}
+        size = sizes.setdefault((row["data"], row["model"]), name)
+        size[row["scale"]] = row["num_parameters"]
+    terminal.table(
+        "Recipes, for `ornstein reproduce table1 --models NAME,NAME`",
+        {row["model"]: row["about"] for row in rows},
+    )
+    terminal.grid("Numbers that are trained, at each scale", list(sizes.values()))
 
 
 def _where(name: str, folder: Path | None) -> str | None:
