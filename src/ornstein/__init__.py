@@ -12,6 +12,7 @@ from . import (
     sgmcmc as sgmcmc,
 )
 from ._version import __version__ as __version__
+from .diagnose import Diagnosis as Diagnosis, Finding as Finding, diagnose as diagnose
 from .evaluate import (
     component_diversity as component_diversity,
     evaluate as evaluate,
