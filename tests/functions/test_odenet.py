@@ -34,7 +34,18 @@ from ornstein.functions import (
 from ornstein.functions._dynamics import velocity
 from ornstein.likelihood import Gaussian
 from ornstein.nn import ConvBlock
-from ornstein.sde import Adaptive, Fixed, Heun, Midpoint, ReversibleHeun
+from ornstein.sde import (
+    SRA1,
+    Adaptive,
+    EulerHeun,
+    Fixed,
+    Heun,
+    Midpoint,
+    Milstein,
+    ReversibleHeun,
+    ShARK,
+    StratonovichMilstein,
+)
 from ornstein.train import fit
 
 FINE = Integrator(Midpoint(), Fixed(0.01))
@@ -178,11 +189,20 @@ def test_a_penalty_makes_dynamics_smoother(getkey):
     assert found[1] < 0.5 * found[0]
 
 
-def test_outputs_drawn_at_every_step_are_refused():
+@pytest.mark.parametrize("estimator", [LocalReparameterised(), Flipout()])
+def test_outputs_drawn_at_every_step_are_refused(estimator):
     network = ODENet.for_vectors(2, 1, key=jr.key(0))
     with pytest.raises(ValueError, match="must meet the same weights"):
-        MeanField(network, estimator=LocalReparameterised())
-    MeanField(network, estimator=Flipout())
+        MeanField(network, estimator=estimator)
+
+
+@pytest.mark.parametrize(
+    "solver", [SRA1(), ShARK(), EulerHeun(), StratonovichMilstein(), Milstein()]
+)
+def test_solvers_of_noise_are_refused_without_any(solver):
+    block = scalar(Integrator(solver, Fixed(0.25)))
+    with pytest.raises(ValueError, match="is for equations with noise"):
+        block.solve(jnp.ones((1, 1)), np.array([0.0, 1.0]))
 
 
 @pytest.mark.parametrize(

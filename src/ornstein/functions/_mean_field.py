@@ -27,6 +27,7 @@ from ._variational import (
 )
 from ._weight_noise import (
     AbstractWeightNoise,
+    Flipout,
     LocalReparameterised,
     Reparameterised,
 )
@@ -105,11 +106,12 @@ class MeanField(AbstractRandomFunction):
         self.family = family(params, scale)
         self.estimator = Reparameterised() if estimator is None else estimator
         self.estimator.check(self.family)
-        if has_integrator(network) and isinstance(self.estimator, LocalReparameterised):
+        in_layers = isinstance(self.estimator, LocalReparameterised | Flipout)
+        if in_layers and has_integrator(network):
             raise ValueError(
-                "`LocalReparameterised` draws each layer's outputs anew, and the steps "
-                "of a differential equation must meet the same weights: use "
-                "`Reparameterised()` or `Flipout()`."
+                f"`{type(self.estimator).__name__}` has noise at each layer's output, "
+                "and the steps of a differential equation must meet the same weights: "
+                "use `Reparameterised()`."
             )
         self.kl = AnalyticKL() if kl is None else kl
 

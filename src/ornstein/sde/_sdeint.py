@@ -19,7 +19,7 @@ from ._noise import Increments, noisy_leaves
 from ._path_kl import AbstractPathKL
 from ._problem import Problem, State
 from ._solution import Solution
-from ._solver import name_of, needs_levy_area, stepper_for
+from ._solver import check_noise, name_of, needs_levy_area, stepper_for
 from ._stepsize import AbstractGridStepsize, AbstractStepsize, Adaptive, Mesh
 
 
@@ -201,7 +201,9 @@ def _check(
         known = np.asarray(ts)
         if not np.all(np.isfinite(known)) or np.any(np.diff(known) <= 0):
             raise ValueError(f"`ts` must be finite and increase strictly, got {known}.")
-    if diffusion is not None and key is None:
+    if diffusion is None:
+        check_noise(solver)
+    elif key is None:
         raise ValueError(
             "A stochastic equation needs `key`; pass one from `jax.random.key(seed)`."
         )

@@ -296,6 +296,16 @@ def name_of(solver: diffrax.AbstractSolver) -> str:
     return {"Euler": "EulerMaruyama", "ItoMilstein": "Milstein"}.get(name, name)
 
 
+def check_noise(solver: diffrax.AbstractSolver) -> None:
+    """Refuse a solver that only equations with noise have."""
+    only_noisy = (diffrax.ItoMilstein, StratonovichMilstein, EulerHeun)
+    if isinstance(solver, (*only_noisy, diffrax.AbstractSRK)):
+        raise ValueError(
+            f"`{name_of(solver)}` is for equations with noise, and this one (or this "
+            "part of it) has none: use `Heun()`, `Midpoint()` or `ReversibleHeun()`."
+        )
+
+
 def needs_levy_area(solver: diffrax.AbstractSolver) -> bool:
     """Whether a solver needs space-time Lévy areas."""
     area = getattr(solver, "minimal_levy_area", None)
