@@ -19,62 +19,66 @@ NETWORKS = {
 }
 
 
+def make_model(name: str, seed: int) -> orn.ImplicitBNN:
+    network = NETWORKS[name](key=jr.key(seed))
+    return orn.ImplicitBNN(network, num_components=4, key=jr.key(seed + 1))
+
+
+def assert_same(ours, theirs):
+    arrays = lambda tree: jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
+    for a, b in zip(arrays(ours), arrays(theirs), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
-def test_one_step_and_a_checkpoint_round_trip(name, tmp_path):
-    network = NETWORKS[name](key=jr.key(0))
-    model = orn.ImplicitBNN(network, num_components=4, key=jr.key(1))
+def test_a_step_and_a_checkpoint_round_trip(name, tmp_path):
+    """One step, and from its checkpoint a second: the same as two steps at once."""
+    model = make_model(name, 0)
     rng = np.random.default_rng(0)
     split = Split(rng.normal(size=(8, 32, 32, 3)).astype(np.float32), np.arange(8) % 10)
     options = orn.implicit_options(learning_rate=1e-3, num_draws=1, weight_decay=0.0)
-    run = RunFolder.create(tmp_path / "run", {})
-    fit = orn.fit(
+    train = functools.partial(
+        orn.fit,
         model,
         split,
         orn.Categorical(),
         key=jr.key(2),
-        num_epochs=1,
+        num_epochs=2,
         batch_size=8,
-        run=run,
         clip_norm=None,
         **options,
     )
-    is_array = eqx.is_inexact_array
-    before = jax.tree.leaves(eqx.filter(model.network, is_array))
-    after = jax.tree.leaves(eqx.filter(fit.model.network, is_array))
-    moved = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
+    run = RunFolder.create(tmp_path / "run", {})
+    with pytest.raises(KeyboardInterrupt):
+        train(run=run, checkpoint_every=0.0, callbacks=[StopInTheSecondStep()])
+    resumed, whole = train(run=run, resume=True), train()
+    assert_same((resumed.model, resumed.state), (whole.model, whole.state))
+    assert np.isfinite(whole.history["loss"]).all()
+    arrays = lambda m: jax.tree.leaves(eqx.filter(m.network, eqx.is_inexact_array))
+    pairs = zip(arrays(model), arrays(whole.model), strict=True)
+    moved = [not np.array_equal(a, b) for a, b in pairs]
     assert np.mean(moved) > 0.6  # all but the first values of batch statistics
-    assert np.isfinite(fit.history["loss"]).all()
 
     path = tmp_path / "final.npz"
-    save_model(path, (fit.model, fit.likelihood, fit.state))
-    other = orn.ImplicitBNN(
-        NETWORKS[name](key=jr.key(5)), num_components=4, key=jr.key(6)
-    )
-    like = (other, orn.Categorical(), initial_state(other))
-    loaded = load_model(path, like)
-    for ours, theirs in zip(
-        jax.tree.leaves(eqx.filter((fit.model, fit.state), is_array)),
-        jax.tree.leaves(eqx.filter((loaded[0], loaded[2]), is_array)),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(ours, theirs)
+    save_model(path, (whole.model, whole.likelihood, whole.state))
+    other = make_model(name, 5)
+    loaded = load_model(path, (other, orn.Categorical(), initial_state(other)))
+    assert_same((whole.model, whole.state), (loaded[0], loaded[2]))
 
-    resumed = orn.fit(
-        model,
-        split,
-        orn.Categorical(),
-        key=jr.key(2),
-        num_epochs=1,
-        batch_size=8,
-        run=run,
-        resume=True,
-        clip_norm=None,
-        **options,
-    )
-    for ours, theirs in zip(
-        jax.tree.leaves(eqx.filter((fit.model, fit.state), is_array)),
-        jax.tree.leaves(eqx.filter((resumed.model, resumed.state), is_array)),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(ours, theirs)
+
+class StopInTheSecondStep:
+    """A callback that interrupts as Ctrl-C does, before that step is kept."""
+
+    def start(self, plan):
+        pass
+
+    def advance(self, step, record):
+        if step == 2:
+            raise KeyboardInterrupt
+
+    def epoch(self, record):
+        pass
+
+    def stop(self):
+        pass

@@ -64,8 +64,10 @@ def _mlp(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
     return mlp if len(shape) == 1 else nn.Flattened(mlp, len(shape))
 
 
-def _lenet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
-    return nn.LeNet(
+def _of_width(
+    make: Callable[..., Network], recipe: Recipe, data: Data, *, key: PRNGKeyArray
+) -> Network:
+    return make(
         data.num_outputs,
         in_channels=data.example_shape[-1],
         width=recipe.network.network_width,
@@ -73,13 +75,8 @@ def _lenet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
     )
 
 
-def _alexnet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
-    return nn.AlexNet(
-        data.num_outputs,
-        in_channels=data.example_shape[-1],
-        width=recipe.network.network_width,
-        key=key,
-    )
+_lenet = functools.partial(_of_width, nn.LeNet)
+_alexnet = functools.partial(_of_width, nn.AlexNet)
 
 
 def _vgg16(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
