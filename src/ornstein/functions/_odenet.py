@@ -66,7 +66,7 @@ class HyperODEBlock(eqx.Module):
         integrator: how to solve.
     """
 
-    dynamics: eqx.Module
+    dynamics: Callable[[RealScalar, Array], Array]
     drift: Callable[..., Params]
     integrator: Integrator
 
