@@ -74,4 +74,6 @@ def test_tighter_tolerances_cost_more(fitted):
 def test_a_model_without_a_solver():
     model = Deterministic(eqx.nn.MLP(2, 1, 2, 1, key=jax.random.key(0)))
     with pytest.raises(TypeError, match="which `Deterministic` has none of"):
-        dial(Judged(model, Gaussian(1.0)), SPLIT, key=jr.key(0), num_draws=1, dts=(1,))
+        dial(
+            Judged(model, Gaussian(1.0)), SPLIT, key=jr.key(0), num_draws=1, dts=(1.0,)
+        )

@@ -18,8 +18,8 @@ def make(num_weights: int, summary_size: int = 3) -> WeightDrift:
         weights,
         width_sizes=(2, 7, 3),
         summary_size=summary_size,
-        weight_scale={"a": jnp.array(0.5), "b": jnp.array(2.0), "c": None},
-        drift_scale={"a": jnp.array(0.3), "b": jnp.array(0.1), "c": None},
+        weight_scale={"a": 0.5, "b": 2.0, "c": None},
+        drift_scale={"a": 0.3, "b": 0.1, "c": None},
         key=jr.key(0),
     )
 
@@ -31,8 +31,8 @@ def test_parameters_are_linear_in_the_number_of_weights():
     counts = np.array([num_parameters(make(n)) for n in sizes])
     per_weight = 2 + 3 + 1
     assert np.all(counts - per_weight * sizes == counts[0] - per_weight * 10)
-    # 2 weights of b; layers (1 + 3 → 2), (2 → 7), (7 → 3); two scales a leaf.
-    assert counts[0] == per_weight * 12 + (4 * 2 + 2) + (2 * 7 + 7) + (7 * 3 + 3) + 4
+    # 2 weights of b; layers (1 + 3 → 2), (2 → 7), (7 → 3).
+    assert counts[0] == per_weight * 12 + (4 * 2 + 2) + (2 * 7 + 7) + (7 * 3 + 3)
 
 
 def test_it_is_a_network_on_the_flat_vector():
