@@ -69,6 +69,11 @@ def band_waste(geometry: Geometry) -> float:
     return _span(geometry) / geometry.kernel_shape[1]
 
 
+def band_pieces(geometry: Geometry) -> int:
+    """How many pieces of an image `BAND` puts side by side."""
+    return geometry.kernel_shape[0] * -(-geometry.out_shape[1] // _BLOCK)
+
+
 def _pad(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
     """Zeros around images; unlike `jnp.pad` it may also crop."""
     config = ((0, 0, 0), (*rows, 0), (*columns, 0), (0, 0, 0))
