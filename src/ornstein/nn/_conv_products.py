@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import numpy as np
 from jax import lax, numpy as jnp
 
 from .._types import Array
@@ -153,10 +152,10 @@ def _band_matrix(geometry: Geometry, kernel: Array) -> Array:
     """The kernel once for each pixel of a block, and zeros where it doesn't reach."""
     taps_high, taps_wide, num_in, num_out = kernel.shape
     span = _span(geometry)
-    one_hot = np.zeros((taps_wide, span, _BLOCK), kernel.dtype)
-    for tap in range(taps_wide):
-        for pixel in range(_BLOCK):
-            one_hot[tap, geometry.stride * pixel + tap, pixel] = 1
+    # Made by the program: an array from outside would be a constant of `custom_vjp`,
+    # which `Reversible` could then not differentiate past.
+    tap, met, pixel = jnp.ogrid[:taps_wide, :span, :_BLOCK]
+    one_hot = (met == geometry.stride * pixel + tap).astype(kernel.dtype)
     band = jnp.einsum("jpq,ijco->ipcqo", one_hot, kernel)
     return band.reshape(taps_high * span * num_in, _BLOCK * num_out)
 
