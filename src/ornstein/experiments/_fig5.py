@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Data
+from ..data import Data, Split
 from ..functions import Integrator, with_solver
 from ..plot import method_curves
 from ..report import save_figure
@@ -80,11 +80,14 @@ def _run(study: Study) -> list[dict[str, Any]]:
 def _trained(recipe: Recipe, name: str) -> dict[str, Any]:
     prepared = prepare(recipe)
     model = with_solver(prepared.model, gradient=_GRADIENTS[name])
+    test = prepared.data.test
     found = fit(
         model,
         prepared.data.train,
         prepared.likelihood,
         key=Keys.of(recipe).fit,
+        # Without it one call of the program runs several epochs, and each has no time.
+        validation=Split(test.x[:1], test.y[:1]),
         **fit_options(recipe, prepared.data),
     )
     history = found.history

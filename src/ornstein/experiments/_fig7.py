@@ -71,7 +71,7 @@ def _by_severity(study: Study) -> list[dict[str, Any]]:
                 + [row[score] for row in one["per_severity"]]
                 for one in reversed(found)
             },
-            xs=list(range(1 + len(found[0]["per_severity"]))),
+            xs=[float(i) for i in range(1 + len(found[0]["per_severity"]))],
             xlabel="severity of corruption",
             ylabel=label,
             title=study.data,

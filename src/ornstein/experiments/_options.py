@@ -10,6 +10,7 @@ LikelihoodName = Literal[
     "auto", "categorical", "bernoulli", "gaussian", "laplace", "cauchy", "student-t"
 ]
 EstimatorName = Literal["kl", "full", "stl"]
+StartName = Literal["gaussian", "point"]
 PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
 WeightNoiseName = Literal["plain", "local", "flipout"]
 NormName = Literal["batch", "frn", "none"]
@@ -113,7 +114,7 @@ class ModelOptions:
     absolute_sigma: bool = False
     rate: float = 1.0
     reverts_to_start: bool = False
-    start: Literal["gaussian", "point"] = "gaussian"
+    start: StartName = "gaussian"
     start_width: float = 0.02
     drift_widths: str = "64-64"
     drift_scale: float = 1.0

@@ -23,6 +23,7 @@ from ._ibnn_fig8 import IBNN_FIG8
 from ._ibnn_pretrained import IBNN_PRETRAINED
 from ._ibnn_table1 import IBNN_TABLE1
 from ._inducing import INDUCING
+from ._inducing_images import INDUCING_IMAGES
 from ._mnist_samplers import MNIST_SAMPLERS
 from ._posterior import POSTERIOR
 from ._sghmc_distributions import SGHMC_DISTRIBUTIONS
@@ -44,6 +45,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "stl-training": STL_TRAINING,
     "cost": COST,
     "inducing": INDUCING,
+    "inducing-images": INDUCING_IMAGES,
     "posterior": POSTERIOR,
     "exactness": EXACTNESS,
     "sghmc-distributions": SGHMC_DISTRIBUTIONS,

@@ -50,7 +50,7 @@ def finished_row(
     if not path.is_file():
         return None
     record = read_record(path, study, data)
-    recipe = with_seed(load_recipe(data, model, study.scale)[1], seed)
+    recipe = _recipe_of(study, data, model, seed)
     if _read_recipe(record, type(recipe)) != recipe:
         raise ValueError(
             f"{path} was made by another recipe than {model} has at scale "
@@ -76,7 +76,7 @@ def trained_row(
     Raises:
         ValueError: if what is there is of another version, scale or recipe.
     """
-    recipe = with_seed(load_recipe(data, model, study.scale)[1], seed)
+    recipe = _recipe_of(study, data, model, seed)
     record = finished_row(study, data, model, seed)
     prepared = _prepared(recipe)
     name = f"{model_name(model)}-{seed}"
@@ -145,6 +145,10 @@ def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
                 "remove the file."
             )
     return record
+
+
+def _recipe_of(study: Study, data: str, model: str, seed: int) -> Recipe | SampleRecipe:
+    return with_seed(load_recipe(data, model, study.scale)[1], seed)
 
 
 class _Epochs:

@@ -99,7 +99,59 @@ class HyperODEBlock(eqx.Module):
         return _solved(drift, y, ts, self.integrator)
 
 
-class ODENet(eqx.Module):
+class AbstractODENet(eqx.Module):
+    """Solves over depth, fixed maps between them, and a readout.
+
+    Attributes:
+        layers: solves (`ODEBlock`, `HyperODEBlock`) and fixed maps between them.
+        readout: from hidden units to a likelihood's parameters.
+    """
+
+    layers: eqx.AbstractVar[tuple[Any, ...]]
+    readout: eqx.AbstractVar[Callable[[Array], Array]]
+
+    def __call__(self, x: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
+        """Apply to a batch."""
+        return self.solve(x)[0]
+
+    def solve(
+        self, x: Float[Array, "batch ..."]
+    ) -> tuple[Float[Array, "batch out"], SolveReport | None]:
+        """The output for a batch, and what solving cost."""
+        h, solved = self._through(x, np.array([0.0, 1.0]))
+        return self.readout(h), merge_reports([report for _, report in solved])
+
+    def trajectory(
+        self, x: Float[Array, "batch ..."], ts: Float[ArrayLike, " times"]
+    ) -> list[PyTree[Float[Array, "times ..."]]]:
+        """What each block does over depth.
+
+        Args:
+            x: the batch.
+            ts: depths; the first is 0, the last is 1.
+
+        Returns:
+            For each block `{"h"}`, and `"w"` where weights move; depth is the leading
+            axis.
+
+        Raises:
+            ValueError: depths that do not begin at 0 and end at 1.
+        """
+        check_depths(ts)
+        return [ys for ys, _ in self._through(x, ts)[1]]
+
+    def _through(self, h: Array, ts: Any) -> tuple[Array, list[tuple]]:
+        solved = []
+        for layer in self.layers:
+            if isinstance(layer, ODEBlock | HyperODEBlock):
+                solved.append(layer.solve(h, ts))
+                h = solved[-1][0]["h"][-1]
+            else:
+                h = layer(h)
+        return h, solved
+
+
+class ODENet(AbstractODENet):
     r"""A network whose hidden units follow an ordinary differential equation.
 
     $dh = f_h(h, t; w)\,dt$ over depth $t \in [0, 1]$ with the same $w$ at every depth;
@@ -205,24 +257,8 @@ class ODENet(eqx.Module):
             )
         )
 
-    def __call__(self, x: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
-        """Apply to a batch."""
-        return self.solve(x)[0]
 
-    def solve(
-        self, x: Float[Array, "batch ..."]
-    ) -> tuple[Float[Array, "batch out"], SolveReport | None]:
-        """The output for a batch, and what solving cost."""
-        return _through(self.layers, self.readout, x)
-
-    def trajectory(
-        self, x: Float[Array, "batch ..."], ts: Float[ArrayLike, " times"]
-    ) -> list[PyTree[Float[Array, "times ..."]]]:
-        """`{"h"}` of each block at the given depths, of which the last is 1."""
-        return _trajectory(self.layers, x, ts)
-
-
-class HyperODENet(eqx.Module):
+class HyperODENet(AbstractODENet):
     r"""An `ODENet` whose weights follow a learned equation over depth too.
 
     $dw = NN_\phi(w, t)\,dt$, $dh = f_h(h, t, w)\,dt$: an SDE-BNN without noise and
@@ -258,22 +294,6 @@ class HyperODENet(eqx.Module):
         )
         self.readout = network.readout
 
-    def __call__(self, x: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
-        """Apply to a batch."""
-        return self.solve(x)[0]
-
-    def solve(
-        self, x: Float[Array, "batch ..."]
-    ) -> tuple[Float[Array, "batch out"], SolveReport | None]:
-        """The output for a batch, and what solving cost."""
-        return _through(self.layers, self.readout, x)
-
-    def trajectory(
-        self, x: Float[Array, "batch ..."], ts: Float[ArrayLike, " times"]
-    ) -> list[PyTree[Float[Array, "times ..."]]]:
-        """`{"w", "h"}` of each block at the given depths, of which the last is 1."""
-        return _trajectory(self.layers, x, ts)
-
 
 def _with_drift(
     layer: Any, widths: tuple[int, ...], scale: float, *, key: PRNGKeyArray
@@ -307,30 +327,3 @@ def _solved(
     roughness = None if y["r"] is None else sol.ys["r"][-1]
     ys = {name: ys for name, ys in sol.ys.items() if name != "r"}
     return ys, report_of([sol], roughness)
-
-
-def _through(
-    layers: tuple, readout: Callable[[Array], Array], x: Array
-) -> tuple[Array, SolveReport | None]:
-    h, reports = x, []
-    for layer in layers:
-        if isinstance(layer, ODEBlock | HyperODEBlock):
-            ys, report = layer.solve(h, np.array([0.0, 1.0]))
-            h = ys["h"][-1]
-            reports.append(report)
-        else:
-            h = layer(h)
-    return readout(h), merge_reports(reports)
-
-
-def _trajectory(layers: tuple, x: Array, ts: Any) -> list[PyTree]:
-    check_depths(ts)
-    h, found = x, []
-    for layer in layers:
-        if isinstance(layer, ODEBlock | HyperODEBlock):
-            ys, _ = layer.solve(h, ts)
-            h = ys["h"][-1]
-            found.append(ys)
-        else:
-            h = layer(h)
-    return found
