@@ -170,3 +170,9 @@ def test_sizes():
     for wrong in ("", "0", "2--2", "2-x"):
         with pytest.raises(ValueError, match="--width"):
             sizes(wrong, "width")
+
+
+def test_sequences_are_refused():
+    """Until a command learns them: by a sentence, not deep inside a network."""
+    with pytest.raises(ValueError, match="two-points holds sequences"):
+        prepare(preset_recipe("toy/two-points"))

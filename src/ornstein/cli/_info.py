@@ -89,6 +89,9 @@ def _where(name: str, folder: Path | None) -> str | None:
     if name == "uci/NAME":
         found = folder is not None and (folder / "uci").is_dir()
         return str(folder / "uci") if folder is not None and found else None
+    if name == "mocap":
+        found = folder is not None and (folder / "mocap" / "mocap35.mat").is_file()
+        return str(folder / "mocap") if folder is not None and found else None
     if name in _DOWNLOADED:
         found = folder is not None and any((folder / name).rglob("train-*.parquet"))
         return str(folder / name) if folder is not None and found else None

@@ -34,3 +34,6 @@ from ._corruptions import (
 from ._error import DataError as DataError, DataNotFoundError as DataNotFoundError
 from ._inputs import read_inputs as read_inputs
 from ._load import list_data as list_data, load as load
+from ._long_csv import LongTable as LongTable, read_long_csv as read_long_csv
+from ._series import Series as Series
+from ._series_csv import load_series_csv as load_series_csv

@@ -2,13 +2,15 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Array, Float, PyTree, Shaped
 
 from ._error import DataError
 from ._hold_out import hold_out
+from ._series import Series
 
 _BLOCK = 1024  # rows that are in double precision at once
 
@@ -17,12 +19,14 @@ class Split(eqx.Module):
     """Examples in memory, rows first.
 
     Attributes:
-        x: inputs, float32: (rows, features) or (rows, height, width, channels).
-        y: targets: int32 class numbers (rows,), or float32 (rows, outputs).
+        x: inputs, float32: (rows, features) or (rows, height, width, channels); or a
+            `Series` of what is known of each sequence.
+        y: targets: int32 class numbers (rows,), or float32 (rows, outputs); or a
+            `Series` with the times of `x`, of what is asked: often `x` itself.
     """
 
-    x: np.ndarray
-    y: np.ndarray
+    x: PyTree[Shaped[Array | np.ndarray, "..."]]
+    y: PyTree[Shaped[Array | np.ndarray, "..."]]
 
     def __check_init__(self):
         if self.x.shape[0] != self.y.shape[0]:
@@ -56,9 +60,14 @@ class Standardisation(eqx.Module):
 
     @classmethod
     def fit(
-        cls, raw: Shaped[np.ndarray, "rows ..."], axes: tuple[int, ...] = (0,)
+        cls, raw: Shaped[np.ndarray, "rows ..."] | Series, axes: tuple[int, ...] = (0,)
     ) -> "Standardisation":
-        """Mean 0 and standard deviation 1 over `axes` of the training rows `raw`."""
+        """Mean 0 and standard deviation 1 over `axes` of the training rows `raw`.
+
+        Of a `Series`, over what was observed of each feature.
+        """
+        if isinstance(raw, Series):
+            return cls.fit_observed(np.where(raw.mask, raw.values, np.nan))
         blocks = [raw[i : i + _BLOCK] for i in range(0, len(raw), _BLOCK)]
         count = np.prod([raw.shape[axis] for axis in axes])
 
@@ -73,13 +82,40 @@ class Standardisation(eqx.Module):
         scale = np.where(constant, 1.0, np.sqrt(variance))
         return cls(mean[0], scale[0], axes)
 
+    @classmethod
+    def fit_observed(
+        cls, values: Float[np.ndarray, "rows times features"]
+    ) -> "Standardisation":
+        """Mean 0 and standard deviation 1 of each feature of sequences.
+
+        Args:
+            values: NaN where nothing was observed.
+
+        Raises:
+            DataError: for a feature that was never observed.
+        """
+        axes = (0, 1)
+        num_observed = np.sum(~np.isnan(values), axes)
+        if not num_observed.all():
+            raise DataError(
+                f"Feature {np.argmin(num_observed)}, counting from 0, has no observed "
+                "value in the training series: leave it out, or hold fewer rows out."
+            )
+        mean = np.asarray(np.nanmean(values, axes, np.float64))
+        variance = np.nanmean(np.square(values - mean), axes, np.float64)
+        constant = np.nanmax(values, axes) == np.nanmin(values, axes)
+        return cls(mean, np.where(constant, 1.0, np.sqrt(variance)), axes)
+
     def then(self, second: "Standardisation") -> "Standardisation":
         """`self` and `second` after it, as one."""
         mean = self.mean + self.scale * second.mean
         return Standardisation(mean, self.scale * second.scale, self.axes)
 
-    def apply(self, raw: np.ndarray) -> np.ndarray:
-        """Raw units to standard units, float32."""
+    def apply(self, raw: PyTree[Shaped[np.ndarray, "..."]]) -> Any:
+        """Raw units to standard units, float32; of a `Series`, its values."""
+        if isinstance(raw, Series):
+            values = np.where(raw.mask, self.apply(raw.values), np.float32(0))
+            return Series(raw.ts, values, raw.mask)
         # Double precision where there is some to lose: a column of large numbers with
         # a small spread. Pixels have none, and are many.
         dtype = np.float32 if raw.dtype in (np.uint8, np.float32) else np.float64
@@ -97,12 +133,12 @@ class Data(eqx.Module):
 
     Attributes:
         name: as `load` takes it.
-        task: `"classification"` or `"regression"`.
+        task: `"classification"`, `"regression"` or `"series"`.
         train: training rows (what is left of them after `validation`).
         validation: held out of training for choosing, or `None`.
         test: rows for the final judgement.
-        num_classes: classes, or `None` for regression.
-        class_names: their names in the order of their numbers; empty for regression.
+        num_classes: classes, or `None` where there are none.
+        class_names: their names in the order of their numbers; empty likewise.
         x_scaling: what was done to the inputs.
         y_scaling: what was done to the targets, or `None`.
         feature_names: the columns of `x`, where the source names them.
@@ -125,15 +161,16 @@ class Data(eqx.Module):
 
     @property
     def example_shape(self) -> tuple[int, ...]:
-        """The shape of one input."""
+        """The shape of one input; of a series, times and features."""
         return self.train.x.shape[1:]
 
     @property
     def num_outputs(self) -> int:
-        """The size of a likelihood's location: classes, or columns of the target."""
+        """The size of a likelihood's location: classes, columns, or features."""
         if self.num_classes is not None:
             return self.num_classes
-        return 1 if self.train.y.ndim == 1 else self.train.y.shape[-1]
+        shape = self.train.y.shape
+        return 1 if len(shape) == 1 else shape[-1]
 
     def with_validation(self, fraction: float = 0.1, *, seed: int = 0) -> "Data":
         """Hold a part of the training rows out, and standardise by the others alone.

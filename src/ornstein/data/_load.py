@@ -10,8 +10,10 @@ from ._digits import digits
 from ._error import DataError, DataNotFoundError, nearest
 from ._hub import HUB_SETS, hub_set
 from ._image_folder import image_folder
+from ._mocap import mocap
 from ._table import table
 from ._toy import TOYS, toy
+from ._toy_series import SERIES_TOYS
 from ._uci import uci
 
 _TABLES = (".csv", ".parquet")
@@ -72,6 +74,10 @@ def load(
         data = digits()
     elif name in TOYS:
         data = toy(name)
+    elif name in SERIES_TOYS:
+        data = SERIES_TOYS[name].build(name)
+    elif name == "mocap":
+        data = mocap(root)
     elif name in HUB_SETS:
         data = hub_set(name, root)
     elif name.startswith("uci/"):
@@ -94,7 +100,9 @@ def list_data() -> dict[str, str]:
     return {
         "digits": "1,797 handwritten digits, 8 x 8 grey, 10 classes (built in)",
         **{name: toy.description for name, toy in TOYS.items()},
+        **{name: toy.description for name, toy in SERIES_TOYS.items()},
         **{name: hub.description for name, hub in HUB_SETS.items()},
+        "mocap": "23 walks of one person, 300 frames of 50 sensors (from --data-dir)",
         "uci/NAME": "a regression of the UCI repository, 20 splits (from --data-dir)",
         "FILE.csv, FILE.parquet": "your own table, with --target COLUMN",
         "FILE.npz": "your own arrays x and y",
@@ -108,7 +116,7 @@ def _unknown(name: str, path: Path) -> DataError:
             f"{name} is of no kind that can be read: give a .csv, .parquet or .npz "
             "file, or a folder of images with a sub-folder for each class."
         )
-    names = ["digits", *TOYS, *HUB_SETS]
+    names = ["digits", *TOYS, *SERIES_TOYS, *HUB_SETS, "mocap"]
     return DataNotFoundError(
         f"There is no data set {name!r}{nearest(name, names)}: give one of "
         f"{', '.join(names)}, uci/NAME, or the path of a .csv, .parquet or .npz file "

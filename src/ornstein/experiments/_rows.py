@@ -16,6 +16,9 @@ def load_data(options: DataOptions, *, seed: int) -> Data:
     Args:
         options: the recipe's.
         seed: decides the validation rows.
+
+    Raises:
+        ValueError: for sequences.
     """
     data = load(
         options.data,
@@ -25,6 +28,11 @@ def load_data(options: DataOptions, *, seed: int) -> Data:
         target=options.target or None,
         task=options.task,
     )
+    if data.task == "series":
+        raise ValueError(
+            f"{data.name} holds sequences, which commands do not learn yet: in Python, "
+            "`orn.fit(orn.LatentSDE.make(...), data.train, orn.OverTime(...))`."
+        )
     data = first_rows(data, options.train_rows, options.test_rows)
     if options.validation_fraction == 0:
         return data

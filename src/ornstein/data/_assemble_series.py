@@ -1,0 +1,99 @@
+"""From raw sequences to `Data`: the last step of every source of series."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from ._base import Data, Split, Standardisation
+from ._error import DataError
+from ._series import Series
+
+
+class Sequences(NamedTuple):
+    """One part of a set of sequences, in double precision.
+
+    Attributes:
+        ts: times, increasing within a row.
+        seen: what a model is given; NaN where it is not told.
+        asked: what it is judged by, NaN where it is not; `None` means `seen`.
+    """
+
+    ts: Float[np.ndarray, "rows times"]
+    seen: Float[np.ndarray, "rows times features"]
+    asked: Float[np.ndarray, "rows times features"] | None = None
+
+
+def assemble_series(
+    name: str,
+    train: Sequences,
+    test: Sequences,
+    *,
+    validation: Sequences | None = None,
+    scaling: Standardisation | None = None,
+    standardise: bool = False,
+    feature_names: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> Data:
+    """Scale sequences by the training rows, where asked to, and name them.
+
+    Times are never scaled.
+
+    Args:
+        name: as `load` takes it.
+        train: to learn from.
+        test: for the final judgement.
+        validation: for choosing, or `None`.
+        scaling: done to every value, where the source fixes it.
+        standardise: scale each feature to mean 0 and standard deviation 1 over the
+            observed training values instead.
+        feature_names: of the features.
+        notes: what readers of figures must know.
+
+    Returns:
+        Data of the task `"series"`, whose splits hold `Series` for x and for y.
+
+    Raises:
+        DataError: for values that are infinite, or sequences that cannot be used.
+    """
+    for part in (train, test, validation):
+        if part is not None and np.isinf(part.seen).any():
+            rows = np.argwhere(np.isinf(part.seen))
+            raise DataError(
+                f"{name} has {len(rows)} infinite values, the first in series "
+                f"{rows[0, 0]} at its time number {rows[0, 1]}, counting from 0: leave "
+                "the cell empty where nothing was observed."
+            )
+    if standardise:
+        scaling = Standardisation.fit_observed(train.seen)
+
+    def split(part: Sequences) -> Split:
+        seen = _series(part.ts, part.seen, scaling)
+        if part.asked is None:
+            return Split(seen, seen)
+        return Split(seen, _series(part.ts, part.asked, scaling))
+
+    return Data(
+        name=name,
+        task="series",
+        train=split(train),
+        test=split(test),
+        validation=None if validation is None else split(validation),
+        x_scaling=scaling,
+        y_scaling=scaling,
+        feature_names=tuple(feature_names),
+        target_names=tuple(feature_names),
+        notes=tuple(notes),
+    )
+
+
+def _series(
+    ts: Float[np.ndarray, "rows times"],
+    values: Float[np.ndarray, "rows times features"],
+    scaling: Standardisation | None,
+) -> Series:
+    if scaling is not None:
+        values = (values - scaling.mean) / scaling.scale
+    mask = ~np.isnan(values)
+    return Series.of(ts, np.where(mask, values, 0.0), mask)
