@@ -12,6 +12,7 @@ from . import (
     sgmcmc as sgmcmc,
 )
 from ._version import __version__ as __version__
+from .data import Series as Series
 from .diagnose import Diagnosis as Diagnosis, Finding as Finding, diagnose as diagnose
 from .evaluate import (
     component_diversity as component_diversity,
@@ -29,6 +30,8 @@ from .functions import (
     HyperODENet as HyperODENet,
     ImplicitBNN as ImplicitBNN,
     Integrator as Integrator,
+    LatentODE as LatentODE,
+    LatentSDE as LatentSDE,
     LocalReparameterised as LocalReparameterised,
     MCDropout as MCDropout,
     MeanField as MeanField,
@@ -54,6 +57,7 @@ from .likelihood import (
     CustomLikelihood as CustomLikelihood,
     Gaussian as Gaussian,
     Laplace as Laplace,
+    OverTime as OverTime,
     StudentT as StudentT,
 )
 from .mcmc import (

@@ -7,12 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import metrics
-from ._types import Array, Bool, Float, Int
+from ._types import Array, Bool, Float, Int, PyTree
+from .data import Series
 from .likelihood import (
     AbstractClassLikelihood,
     AbstractLocationScaleLikelihood,
     Bernoulli,
     Targets,
+    of_one_value,
 )
 from .predict import Prediction
 
@@ -21,7 +23,7 @@ from .predict import Prediction
 _NUM_CRPS_LEVELS = 64
 
 
-def evaluate(prediction: Prediction, y: Targets) -> dict[str, float]:
+def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
     """Judge a prediction by its targets.
 
     Args:
@@ -38,7 +40,9 @@ def evaluate(prediction: Prediction, y: Targets) -> dict[str, float]:
         `rmse` (of the mean or, where there is none, the median), `crps`, `coverage_90`,
         `calibration_error`, and means of `aleatoric` and `epistemic` variance where
         they exist. `epistemic_share` is epistemic / (aleatoric + epistemic).
-        Several yes-or-no columns count as that many rows, but for `nll`.
+        Several yes-or-no columns count as that many rows, but for `nll`. Of a `Series`
+        only observed values count; a row of `nll` is a whole series, and
+        `nll_per_value` is the mean over observed values.
 
     Raises:
         ValueError: for targets that the likelihood has no probability for.
@@ -55,8 +59,12 @@ def evaluate(prediction: Prediction, y: Targets) -> dict[str, float]:
             "aurc": metrics.aurc(metrics.entropy(probs), is_wrong),
             "entropy": jnp.mean(prediction.entropy),
         }
-    elif isinstance(prediction.likelihood, AbstractLocationScaleLikelihood):
+    elif isinstance(
+        of_one_value(prediction.likelihood), AbstractLocationScaleLikelihood
+    ):
         scores |= _real_scores(prediction, y)
+    if isinstance(y, Series):
+        scores["nll_per_value"] = -np.sum(log_prob) / np.sum(y.mask)
     summary = prediction.summary
     if summary is not None and summary.aleatoric is not None:
         scores |= _uncertainty_scores(prediction)
@@ -129,7 +137,7 @@ def component_diversity(prediction: Prediction, num_strata: int) -> dict[str, fl
     }
 
 
-def _check_targets(prediction: Prediction, y: Targets):
+def _check_targets(prediction: Prediction, y: PyTree[Targets]):
     prediction.likelihood.check_targets(y, prediction.num_outputs)
     if y.shape[0] != prediction.num_rows:
         raise ValueError(
@@ -183,16 +191,21 @@ def _class_scores(
     }
 
 
-def _real_scores(prediction: Prediction, y: Targets) -> dict[str, Float[Array, ""]]:
+def _real_scores(
+    prediction: Prediction, y: PyTree[Targets]
+) -> dict[str, Float[Array, ""]]:
     guess = prediction.median if prediction.summary is None else prediction.mean
-    columns = jnp.asarray(y, guess.dtype).reshape(guess.shape)
     levels = (np.arange(_NUM_CRPS_LEVELS) + 0.5) / _NUM_CRPS_LEVELS
-    cdf = prediction.cdf(y)
+    quantiles, cdf = prediction.quantile(levels.tolist()), prediction.cdf(y)
+    if isinstance(y, Series):
+        observed = np.asarray(y.mask)
+        columns = jnp.asarray(y.values, guess.dtype)[observed]
+        guess, cdf, quantiles = guess[observed], cdf[observed], quantiles[:, observed]
+    else:
+        columns = jnp.asarray(y, guess.dtype).reshape(guess.shape)
     return {
         "rmse": metrics.rmse(guess, columns),
-        "crps": jnp.mean(
-            metrics.sample_crps(prediction.quantile(levels.tolist()), columns)
-        ),
+        "crps": jnp.mean(metrics.sample_crps(quantiles, columns)),
         "coverage_90": jnp.mean(jnp.abs(cdf - 0.5) <= 0.45),
         "calibration_error": metrics.regression_calibration_error(cdf),
     }

@@ -16,13 +16,17 @@ import pytest
 from functions.small_model import small_model
 from functions.small_networks import Normalised, equinox_images, equinox_vectors
 
+from ornstein.data import Series
 from ornstein.functions import (
     SWAG,
     Deterministic,
     Ensemble,
     Flipout,
+    GRURecognition,
     HyperODENet,
     ImplicitBNN,
+    LatentODE,
+    LatentSDE,
     LocalReparameterised,
     MCDropout,
     MeanField,
@@ -61,6 +65,11 @@ def images(is_normalised: bool) -> ImplicitBNN:
     return ImplicitBNN(network, num_components=2, bias_noise=True, key=jr.key(1))
 
 
+def latent(kind: Any) -> Any:
+    recognition = GRURecognition(2, 3, hidden_size=4, context_size=2, key=jr.key(0))
+    return kind.make(recognition, 2, drift_widths=(4,), key=jr.key(1))
+
+
 FUNCTIONS: dict[str, Any] = {
     "deterministic": lambda: Deterministic(mlp()),
     "deterministic, normalised": lambda: Deterministic(normalised()),
@@ -92,6 +101,8 @@ FUNCTIONS: dict[str, Any] = {
     ),
     "implicit images": lambda: images(False),
     "implicit images, normalised": lambda: images(True),
+    "latent sde": lambda: latent(LatentSDE),
+    "latent ode": lambda: latent(LatentODE),
 }
 
 
@@ -105,14 +116,23 @@ class Case(NamedTuple):
 
 @eqx.filter_jit
 def draw(case: Case, key: Any, index: Any = None) -> Any:
-    return case.function(case.x, key=key, index=index, state=case.state)
+    return case.function(inputs_of(case), key=key, index=index, state=case.state)
+
+
+def inputs_of(case: Case) -> Any:
+    """The rows, which latent models take as series."""
+    if not isinstance(case.function, LatentSDE | LatentODE):
+        return case.x
+    ts = jnp.broadcast_to(jnp.linspace(0.0, 1.0, case.x.shape[1]), case.x.shape[:2])
+    return Series(ts, case.x, jnp.ones(case.x.shape, bool))
 
 
 @pytest.fixture(params=FUNCTIONS, scope="module")
 def case(request: pytest.FixtureRequest) -> Case:
     function = FUNCTIONS[request.param]()
-    shape = (2,) if "sde" in request.param else (3,)
+    shape = (2,) if "sde-bnn" in request.param else (3,)
     shape = (5, 5, 2) if "images" in request.param else shape
+    shape = (4, 2) if "latent" in request.param else shape
     return Case(function, initial_state(function), jr.normal(jr.key(0), (6, *shape)))
 
 

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray, PyTree
+from ..data import Series
 from ..functions import SDEBNN, AbstractRandomFunction, SDEBlock, SolveReport
 from ..functions._network import in_inference
 from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLocationScaleLikelihood,
     Categorical,
+    of_one_value,
 )
 from ..predict import Fitted, Prediction
 from ._halve import on_finer_path
@@ -94,17 +96,19 @@ class Case:
         For classes 1 − NLL / entropy of the classes' frequencies, for real targets 1 −
         mean squared error / variance. NaN for others, and where targets are constant.
         """
-        prediction, y = self.drawn.prediction, np.asarray(self.y)
+        prediction = self.drawn.prediction
         if isinstance(self.likelihood, Categorical):
+            y = np.asarray(self.y)
             share = np.bincount(y) / y.size
             entropy = -np.sum(share * np.log(np.where(share > 0, share, 1.0)))
             return _one_minus(-float(np.mean(self.log_prob)), float(entropy))
-        if isinstance(self.likelihood, AbstractLocationScaleLikelihood):
+        if isinstance(of_one_value(self.likelihood), AbstractLocationScaleLikelihood):
             has_mean = prediction.summary is not None
             guess = np.asarray(prediction.mean if has_mean else prediction.median)
-            columns = y.reshape(guess.shape)
-            error = float(np.mean((guess - columns) ** 2))
-            return _one_minus(error, float(np.mean(np.var(columns, axis=0))))
+            columns = _columns(self.y, guess.shape)
+            guess = guess.reshape(columns.shape)
+            error = float(np.nanmean((guess - columns) ** 2))
+            return _one_minus(error, float(np.mean(np.nanvar(columns, axis=0))))
         return math.nan
 
     @functools.cached_property
@@ -124,6 +128,15 @@ class Case:
             return ()
         blocks = (b for b in self.model.layers if isinstance(b, SDEBlock))
         return tuple(block for block in blocks if block.is_noisy)
+
+
+def _columns(
+    y: PyTree[Array], shape: tuple[int, ...]
+) -> Float[np.ndarray, "rows outputs"]:
+    """Targets by output; of a series every value is a row, NaN where it is missing."""
+    if isinstance(y, Series):
+        y = np.where(np.asarray(y.mask), np.asarray(y.values), np.nan)
+    return np.asarray(y).reshape(-1, shape[-1])
 
 
 def _one_minus(loss: float, of_constant: float) -> float:

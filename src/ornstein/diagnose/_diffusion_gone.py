@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from .._types import PyTree
-from ..functions import ImplicitBNN, MeanField, NormalFamily
+from ..functions import ImplicitBNN, LatentSDE, MeanField, NormalFamily
 from ..functions._softplus import softplus
 from ._base import Checked
 from ._case import Case
@@ -17,6 +17,8 @@ rounding in training."""
 
 def diffusion_gone(case: Case) -> Checked:
     """Compare the scales of the noise with what it is added to."""
+    if isinstance(case.model, LatentSDE):
+        return _of_path(case, case.model)
     numbers = _scales(case)
     gone = {name: value for name, value in numbers.items() if value < GONE}
     if not gone:
@@ -28,6 +30,20 @@ def diffusion_gone(case: Case) -> Checked:
         "weights' own. Draws are then one network; give a larger scale (`WeightPrior("
         "sigma=...)`, `start_width`, `init_scale`), or train with a `kl_weight` of 1, "
         "which holds it up.",
+    )
+
+
+def _of_path(case: Case, model: LatentSDE) -> Checked:
+    share = model.noise_share(case.x.ts[0], key=case.key)
+    most = float(np.max(np.asarray(share)))
+    if not most < GONE:
+        return Checked({"noise_share": most})
+    return Checked(
+        {"noise_share": most},
+        f"The diffusion is gone: noise makes at most {most:.1g} of the spread of the "
+        "prior's paths. They are those of an ordinary differential equation; give "
+        "`NetDiffusion` a higher lower bound or a fixed `ConstantDiffusion`, or start "
+        "from more noise.",
     )
 
 

@@ -21,6 +21,22 @@ from ._deterministic import Deterministic as Deterministic
 from ._ensemble import Ensemble as Ensemble
 from ._implicit import ImplicitBNN as ImplicitBNN
 from ._integrator import Integrator as Integrator, with_solver as with_solver
+from ._latent_diffusion import (
+    AbstractDiffusion as AbstractDiffusion,
+    ConstantDiffusion as ConstantDiffusion,
+    NetDiffusion as NetDiffusion,
+    ProcessDiffusion as ProcessDiffusion,
+)
+from ._latent_drift import (
+    ContextDrift as ContextDrift,
+    LinearDrift as LinearDrift,
+    NetDrift as NetDrift,
+    ProcessDrift as ProcessDrift,
+)
+from ._latent_ode import LatentODE as LatentODE
+from ._latent_path import PriorSamples as PriorSamples
+from ._latent_sde import LatentSDE as LatentSDE
+from ._latent_start import LatentStart as LatentStart
 from ._mc_dropout import MCDropout as MCDropout
 from ._mean_field import MeanField as MeanField
 from ._node_noise import (
@@ -36,6 +52,16 @@ from ._odenet import (
     ODENet as ODENet,
 )
 from ._prune import Pruned as Pruned, prune as prune
+from ._recognition import (
+    AbstractContext as AbstractContext,
+    AbstractRecognition as AbstractRecognition,
+    FirstFrames as FirstFrames,
+    GRURecognition as GRURecognition,
+    NextContext as NextContext,
+    NoRecognition as NoRecognition,
+    Recognised as Recognised,
+    StaticContext as StaticContext,
+)
 from ._roughness import Roughness as Roughness, with_roughness as with_roughness
 from ._samples import PosteriorSamples as PosteriorSamples
 from ._sde_block import SDEBlock as SDEBlock, WeightPrior as WeightPrior

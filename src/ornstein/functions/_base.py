@@ -66,6 +66,7 @@ class Draw(eqx.Module):
         state: batch statistics for the next call, or `None`.
         terms: what `kl` is made of, for logs: values in nats by name, whatever
             estimator `kl` itself comes from.
+        local_terms: what `local_kl` is made of, likewise, for each example.
         report: of the differential equations solved for it, or `None`.
     """
 
@@ -75,6 +76,7 @@ class Draw(eqx.Module):
     state: eqx.nn.State | None = None
     terms: dict[str, Float[Array, ""]] = eqx.field(default_factory=dict)
     report: SolveReport | None = None
+    local_terms: dict[str, Float[Array, " batch"]] = eqx.field(default_factory=dict)
 
 
 class AbstractRandomFunction(eqx.Module):

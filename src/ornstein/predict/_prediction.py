@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Array, Float, PRNGKeyArray, PyTree, Shaped
+from ..data import Series
 from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLikelihood,
     AbstractLocationScaleLikelihood,
     Targets,
     fit_columns,
+    of_one_value,
 )
 from ._quantile import mixture_quantile
 from ._summary import Summary, summarise
@@ -60,7 +62,7 @@ class Prediction(eqx.Module):
         return self._shape[-1]
 
     @property
-    def mean(self) -> Float[Array, "rows outputs"]:
+    def mean(self) -> Float[Array, "rows *times outputs"]:
         """Averaged class probabilities, or the predictive mean in target units.
 
         Raises:
@@ -74,7 +76,7 @@ class Prediction(eqx.Module):
         return self.summary.mean
 
     @property
-    def probs(self) -> Float[Array, "rows outputs"]:
+    def probs(self) -> Float[Array, "rows *times outputs"]:
         """Class probabilities averaged over draws (`Bernoulli`: of 1)."""
         self._require_classes("probs")
         return self.mean
@@ -108,18 +110,18 @@ class Prediction(eqx.Module):
         return self._require_classes("entropy").entropy(self.mean)
 
     @property
-    def variance(self) -> Float[Array, "rows outputs"]:
+    def variance(self) -> Float[Array, "rows *times outputs"]:
         """Predictive variance, squared target units: aleatoric + epistemic."""
         self._require_real("variance")
         aleatoric, epistemic = self._uncertainty()
         return aleatoric + epistemic
 
     @property
-    def median(self) -> Float[Array, "rows outputs"]:
+    def median(self) -> Float[Array, "rows *times outputs"]:
         """The predictive median: it exists for every regression likelihood."""
         return self.quantile(0.5)
 
-    def quantile(self, q: float | Sequence[float]) -> Float[Array, "*q rows outputs"]:
+    def quantile(self, q: float | Sequence[float]) -> Float[Array, "..."]:
         """Quantiles of each target's predictive distribution, noise included.
 
         For classes: quantiles over draws of each class's probability, which say how
@@ -139,18 +141,22 @@ class Prediction(eqx.Module):
         outputs = self._require_draws("quantile")
         return mixture_quantile(likelihood, outputs, jnp.asarray(q, outputs.dtype))
 
-    def cdf(self, y: Targets) -> Float[Array, "rows outputs"]:
+    def cdf(self, y: PyTree[Targets]) -> Float[Array, "rows *times outputs"]:
         """Each target's predictive distribution function at its value.
 
         Args:
-            y: targets, (rows,) or (rows, outputs).
+            y: targets, (rows,) or (rows, outputs); or a `Series`, of which only what
+                its mask shows means something.
         """
         likelihood = self._require_real("cdf")
-        return _mixture_cdf(likelihood, self._require_draws("cdf"), y)
+        values = y.values if isinstance(y, Series) else y
+        return _mixture_cdf(likelihood, self._require_draws("cdf"), values)
 
     def interval(
         self, level: float
-    ) -> tuple[Float[Array, "rows outputs"], Float[Array, "rows outputs"]]:
+    ) -> tuple[
+        Float[Array, "rows *times outputs"], Float[Array, "rows *times outputs"]
+    ]:
         """The central interval with this probability, noise included.
 
         For classes: of each class's probability over draws (see `quantile`).
@@ -162,11 +168,11 @@ class Prediction(eqx.Module):
             raise ValueError(f"`level` must lie above 0 and below 1, got {level}.")
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
-    def log_prob(self, y: Targets) -> Float[Array, " rows"]:
+    def log_prob(self, y: PyTree[Targets]) -> Float[Array, " rows"]:
         r"""$\log \tfrac{1}{S} \sum_s p(y | f_s(x))$ of each row, nats.
 
         Args:
-            y: class numbers (rows,), or targets (rows,) or (rows, outputs).
+            y: class numbers (rows,), targets (rows,) or (rows, outputs), or a `Series`.
         """
         likelihood = self.likelihood
         if self.outputs is None and isinstance(likelihood, AbstractClassLikelihood):
@@ -222,20 +228,21 @@ class Prediction(eqx.Module):
         return self.likelihood
 
     def _require_real(self, name: str) -> AbstractLocationScaleLikelihood:
-        if not isinstance(self.likelihood, AbstractLocationScaleLikelihood):
+        likelihood = of_one_value(self.likelihood)
+        if not isinstance(likelihood, AbstractLocationScaleLikelihood):
             raise ValueError(
                 f"`{name}` needs a likelihood of real targets, got `{self._name}`: "
                 "read `probs` and `entropy` for classes, or `outputs` for a custom one."
             )
-        return self.likelihood
+        return likelihood
 
 
 @eqx.filter_jit
 def _mixture_cdf(
     likelihood: AbstractLocationScaleLikelihood,
-    outputs: Float[Array, "draws rows outputs"],
+    outputs: Float[Array, "draws rows *times outputs"],
     y: Targets,
-) -> Float[Array, "rows outputs"]:
+) -> Float[Array, "rows *times outputs"]:
     cdf = likelihood.marginals(outputs).cdf(fit_columns(y, outputs))
     return jnp.mean(jnp.asarray(cdf), axis=0)
 
@@ -244,7 +251,7 @@ def _mixture_cdf(
 def _mixture_log_prob(
     likelihood: AbstractLikelihood,
     outputs: PyTree[Float[Array, "draws rows ..."]],
-    y: Targets,
+    y: PyTree[Targets],
 ) -> Float[Array, " rows"]:
     log_probs = likelihood.log_prob(outputs, y)
     return jax.nn.logsumexp(log_probs, axis=0) - math.log(log_probs.shape[0])

@@ -17,9 +17,9 @@ _NUM_BISECTIONS = 50
 @eqx.filter_jit
 def mixture_quantile(
     likelihood: AbstractLocationScaleLikelihood,
-    outputs: Float[Array, "draws rows outputs"],
+    outputs: Float[Array, "draws rows *times outputs"],
     q: Float[Array, ""],
-) -> Float[Array, "rows outputs"]:
+) -> Float[Array, "rows *times outputs"]:
     r"""The $y$ with $\tfrac{1}{S} \sum_s F(y | \theta_s) = q$, by bisection.
 
     It exists for every likelihood with a distribution function, whatever its moments.

@@ -8,6 +8,7 @@ from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLikelihood,
     AbstractLocationScaleLikelihood,
+    of_one_value,
 )
 
 
@@ -25,7 +26,7 @@ class Summary(eqx.Module):
             \theta]$, squared units. `None`, as `aleatoric`, without a variance.
     """
 
-    mean: Float[Array, "rows outputs"]
+    mean: Float[Array, "rows *times outputs"]
     aleatoric: Float[Array, "..."] | None
     epistemic: Float[Array, "..."] | None
 
@@ -35,6 +36,7 @@ def summarise(
     likelihood: AbstractLikelihood, outputs: PyTree[Float[Array, "draws rows ..."]]
 ) -> Summary | None:
     """The summary of these draws; `None` where not even a mean exists."""
+    likelihood = of_one_value(likelihood)
     if isinstance(likelihood, AbstractClassLikelihood):
         probs = likelihood.probs(outputs)
         mean = jnp.mean(probs, axis=0)

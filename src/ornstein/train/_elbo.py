@@ -109,7 +109,8 @@ class ELBOInfo(eqx.Module):
         kl: KL of what all examples share, nats: the sum of `terms` where the model
             names them (the value, whatever estimator its gradient comes from).
         local_kl: KL of single examples' latents, nats per data set.
-        terms: what `kl` is made of, nats by name; empty if the model doesn't say.
+        terms: what `kl` and `local_kl` are made of, nats per data set by name; empty
+            if the model doesn't say.
         output: each stratum's and draw's likelihood parameters.
         state: batch statistics for the next call, or `None`.
         roughness: $R_K$ of the dynamics; 0 unless they are regularised.
@@ -180,7 +181,7 @@ def elbo_loss(
         if regularise_dynamics is not None and draw.report is not None:
             roughness = draw.report.roughness
         parts = (log_likelihood, draw.kl, jnp.mean(draw.local_kl), draw.terms)
-        parts += (roughness,)
+        parts += (jax.tree.map(jnp.mean, draw.local_terms), roughness)
         return parts, draw.output, draw.state
 
     if rematerialise:
@@ -189,13 +190,16 @@ def elbo_loss(
     def one_stratum(index, key, state):
         keys = jax.random.split(key, num_draws)
         parts, output, states = _map_draws(lambda k: one_draw(k, index, state), keys)
-        log_likelihood, kl, local_kl, terms, roughness = parts
+        log_likelihood, kl, local_kl, terms, local_terms, roughness = parts
         divergence = kl_weight * (kl_factor * kl / num_data + local_kl)
         loss = objective(log_likelihood, divergence, num_data)
         if regularise_dynamics is not None:
             loss += regularise_dynamics.weight * jnp.mean(roughness)
         if terms:
             kl = sum(terms.values())
+        if local_terms:
+            local_kl = sum(local_terms.values())
+            terms |= {name: num_data * each for name, each in local_terms.items()}
         means = (loss, log_likelihood, kl, local_kl, terms, roughness)
         means = jax.tree.map(jnp.mean, means)
         return means, output, jax.tree.map(_merge_draws, states)

@@ -303,7 +303,7 @@ def _check_fits(model, likelihood, data, state, num_rows) -> tuple[str, ...]:
 
     def call(x, key, state):
         draw = model(x, key=key, index=index, state=state)
-        return draw.output, draw.terms
+        return draw.output, draw.terms | draw.local_terms
 
     output, terms = eqx.filter_eval_shape(call, batch, jax.random.key(0), state)
     likelihood.check_targets(y, jax.tree.leaves(output)[0].shape[-1])
