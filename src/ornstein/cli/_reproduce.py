@@ -25,6 +25,7 @@ ExperimentName = Literal[
     "stl-training",
     "cost",
     "inducing",
+    "inducing-images",
     "posterior",
     "exactness",
     "sghmc-distributions",
