@@ -118,10 +118,7 @@ def test_severities_of_corruptions(folder: Path):
 
 @pytest.mark.slow
 def test_gradient_methods(monkeypatch: pytest.MonkeyPatch):
-    """Equal losses of exact gradients, and memory by XLA's own account.
-
-    On the smallest images: what is measured at full size is in results/fig5.json.
-    """
+    """Equal losses of exact gradients, and memory by XLA's own account."""
     tiny = {"train_rows": 64, "test_rows": 16, "epochs": 2, "dt": 0.5, "width": "2"}
     tiny |= {"batch_size": 16, "drift_widths": "2", "image_augmentation": False}
     monkeypatch.setattr(_fig5, "_CHANGES", {"quick": tiny})
@@ -142,6 +139,11 @@ def test_gradient_methods(monkeypatch: pytest.MonkeyPatch):
     (summary,) = [row for row in rows if row["gradient"] == "backsolve"][1:]
     gap = abs(last["backsolve"] - last["backprop"])
     assert summary["largest_difference_from_backprop"] == pytest.approx(gap)
+
+
+def test_inducing_inputs_are_judged_on_images():
+    with pytest.raises(ValueError, match=r"--data flowers\.csv: give one of digits"):
+        _inducing_images.INDUCING_IMAGES.run(study("inducing", []))
 
 
 def test_what_inducing_inputs_gain():

@@ -69,10 +69,10 @@ def assemble_series(
         scaling = Standardisation.fit_observed(train.seen)
 
     def split(part: Sequences) -> Split:
-        seen = _series(part.ts, part.seen, scaling)
+        seen = scaled_series(part.ts, part.seen, scaling)
         if part.asked is None:
             return Split(seen, seen)
-        return Split(seen, _series(part.ts, part.asked, scaling))
+        return Split(seen, scaled_series(part.ts, part.asked, scaling))
 
     return Data(
         name=name,
@@ -88,12 +88,21 @@ def assemble_series(
     )
 
 
-def _series(
+def scaled_series(
     ts: Float[np.ndarray, "rows times"],
     values: Float[np.ndarray, "rows times features"],
     scaling: Standardisation | None,
 ) -> Series:
+    """Raw sequences for a model, scaled in double precision.
+
+    Args:
+        ts: times, increasing within a row.
+        values: NaN where nothing was observed.
+        scaling: done to every value, or `None`.
+
+    Raises:
+        DataError: see `Series.of`.
+    """
     if scaling is not None:
         values = (values - scaling.mean) / scaling.scale
-    mask = ~np.isnan(values)
-    return Series.of(ts, np.where(mask, values, 0.0), mask)
+    return Series.of(ts, values)

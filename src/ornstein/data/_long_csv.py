@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ._assemble_series import Sequences
+from ._assemble_series import Sequences, scaled_series
 from ._base import Standardisation
 from ._error import DataError, nearest
 from ._long_times import LongTimes, read_times
@@ -55,10 +55,7 @@ class LongTable(NamedTuple):
         Args:
             scaling: of the data that the model learned from.
         """
-        values = self.values
-        if scaling is not None:
-            values = (values - scaling.mean) / scaling.scale
-        return Series.of(self.ts, values)
+        return scaled_series(self.ts, self.values, scaling)
 
 
 def read_long_csv(

@@ -96,13 +96,12 @@ def _trained(recipe: Recipe, name: str) -> dict[str, Any]:
     return {
         "losses": history["loss"].tolist(),
         "seconds_a_step": float(np.median(seconds)) / steps,
-        **_evaluations(recipe, name),
+        **_evaluations(prepared, name),
     }
 
 
-def _evaluations(recipe: Recipe, name: str) -> dict[str, int | None]:
+def _evaluations(prepared: Prepared, name: str) -> dict[str, int | None]:
     """Drift evaluations of one solve, forward and what its gradient adds."""
-    prepared = prepare(recipe)
     is_integrator = lambda node: isinstance(node, Integrator)
     nodes = jax.tree.leaves(prepared.model, is_leaf=is_integrator)
     integrator = next(filter(is_integrator, nodes))

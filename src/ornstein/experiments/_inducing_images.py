@@ -12,6 +12,7 @@ from ._presets import preset_recipe
 from ._recipe import Recipe
 from ._study import Experiment, ScaleName, Study, fit_and_judge
 
+_DATA = ("digits", "mnist", "cifar10")
 _STARTS: tuple[StartName, ...] = ("point", "gaussian")
 _DRIFTS = {"plain": 0, "8 inducing inputs": 8}
 _CHANGES: dict[ScaleName, dict[str, dict[str, Any]]] = {
@@ -28,6 +29,11 @@ _GAINS = ("elbo", "nll", "ece", "auroc_noise", "auroc_rotated", "train_seconds")
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
+    if study.data not in _DATA:
+        raise ValueError(
+            f"inducing-images judges by images with classes, got --data {study.data}: "
+            f"give one of {', '.join(_DATA)}."
+        )
     changes = _CHANGES[study.scale].get(study.data, {})
     base = preset_recipe(study.data).changed(**changes)
     num_seeds = _SEEDS.get(study.data, 1)

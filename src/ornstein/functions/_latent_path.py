@@ -78,6 +78,8 @@ def over_rows(
     index: int | Array | None,
 ) -> _Path:
     """`path` of every series: with keys of their own in training, or one for all."""
+    # `Series.of` leaves NumPy arrays, which a gradient of our own may not close over.
+    x = jax.tree.map(jnp.asarray, x)
     if index is None:
         return jax.vmap(path)(x, jr.split(key, len(x)))
     return jax.vmap(path, (0, None))(x, draw_key(key, index))
