@@ -1,0 +1,100 @@
+"""Motion capture: table O2 of the slides, Li et al. (2020), section 7.3.
+
+Protocol: 16, 3 and 4 sequences of 300 frames, in raw units; the first three frames of
+a test sequence are encoded, and the other 297 scored: the mean of 50 draws, then the
+square of its error, averaged over frames and sensors.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..plot import method_curves
+from ..report import save_figure
+from ._recipe import Recipe
+from ._recipe_files import load_recipe, with_seed
+from ._study import Experiment, Study, fit_and_judge
+
+_MODELS = ("latent-sde", "latent-ode")
+_KEPT = (
+    *("rmse", "nll_per_value", "coverage_90", "epistemic_share", "noise_share"),
+    *("elbo", "kl_path", "kl_initial", "num_parameters"),
+)
+_THIRDS = ("mse_frames_3_to_101", "mse_frames_102_to_200", "mse_frames_201_to_299")
+_CURVES = {
+    "loss": "loss, nats per series",
+    "val_nll": "validation NLL, nats per series",
+}
+_PUBLISHED = (
+    "Li et al. (2020), table 2: latent SDE 4.03 ± 0.20, latent ODE 5.98 ± 0.28; cited "
+    "there: ODE2VAE-KL 8.09, ODE2VAE 10.06, NeuralODE 22.49, npODE 22.96."
+)
+
+
+def _run(study: Study) -> list[dict[str, Any]]:
+    rows = []
+    for model in study.models or _MODELS:
+        seeds, recipe = load_recipe("mocap", model, study.scale)
+        for seed in seeds:
+            ours = with_seed(recipe, seed + study.seed)
+            assert isinstance(ours, Recipe)
+            name = f"{model}_{ours.training.seed}"
+            settings = ours.to_json()
+            found = study.piece(name, settings, lambda r=ours: _judged(r))
+            rows.append({"model": model, "seed": ours.training.seed} | found)
+    for name, label in _CURVES.items():
+        figure = method_curves(
+            {f"{row['model']}, seed {row['seed']}": row[name] for row in rows},
+            xlabel="epoch",
+            ylabel=label,
+            title="mocap",
+        )
+        study.say(f"Wrote {save_figure(study.folder / f'{name}.png', figure)}")
+    return rows + summary(rows)
+
+
+def _judged(recipe: Recipe) -> dict[str, Any]:
+    prepared, fit, scores, prediction = fit_and_judge(recipe)
+    test = prepared.data.test.y
+    error = np.square(np.asarray(prediction.mean) - test.values)
+    is_asked = np.asarray(test.mask)
+    by_series = [float(np.mean(e[m])) for e, m in zip(error, is_asked, strict=True)]
+    asked = np.flatnonzero(is_asked.all(axis=(0, 2)))
+    thirds = {
+        name: float(np.mean(error[:, part]))
+        for name, part in zip(_THIRDS, np.array_split(asked, 3), strict=True)
+    }
+    found = {name: scores[name] for name in _KEPT if name in scores}
+    curves = {name: fit.history[name].tolist() for name in _CURVES}
+    return {
+        "test_mse": float(np.mean(error[is_asked])),
+        "test_mse_by_series": by_series,
+        **thirds,
+        **found,
+        "train_seconds": float(fit.history["seconds"][-1]),
+        "notes": list(prepared.data.notes),
+        **curves,
+    }
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean and standard deviation of each model's test error over its seeds.
+
+    Args:
+        rows: by `model`, with `test_mse`.
+    """
+    found = []
+    for model in dict.fromkeys(row["model"] for row in rows):
+        errors = [row["test_mse"] for row in rows if row["model"] == model]
+        sd = float(np.std(errors, ddof=1)) if len(errors) > 1 else None
+        mean = {"mean_test_mse": float(np.mean(errors)), "sd_test_mse": sd}
+        found.append({"model": model, "seeds": len(errors)} | mean)
+    return found
+
+
+MOCAP = Experiment(
+    "test error on motion capture: latent SDE and latent ODE over seeds",
+    _PUBLISHED,
+    _run,
+    options=("models",),
+)

@@ -1,0 +1,103 @@
+"""Motion capture: who is shown what, and what is scored."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from ornstein.experiments import Recipe, load_recipe, prepare, preset_recipe
+from ornstein.experiments._mocap import _judged, summary
+from ornstein.experiments._training import fit_options
+
+
+@pytest.mark.parametrize("model", ["latent-sde", "latent-ode"])
+def test_a_test_row_shows_three_frames_and_asks_for_the_rest(data_dir: Path, model):
+    seeds, recipe = load_recipe("mocap", model, "quick")
+    assert seeds == (0, 1, 2)
+    data = prepare(recipe.changed(data_dir=str(data_dir))).data
+    for split, num_rows in ((data.test, 4), (data.validation, 3)):
+        assert split is not None
+        assert len(split) == num_rows
+        np.testing.assert_array_equal(split.x.mask.all((0, 2)), np.arange(300) < 3)
+        np.testing.assert_array_equal(split.y.mask.all((0, 2)), np.arange(300) >= 3)
+    # 16 sequences from 21 starts at 5 tempos; raw units: errors are the papers'.
+    assert len(data.train) == 16 * 21 * 5
+    assert data.y_scaling is None
+
+
+def test_the_score_is_the_error_of_the_mean_of_the_asked(data_dir: Path):
+    """Catches frames scored that were shown, and squares averaged over draws."""
+    _, recipe = load_recipe("mocap", "latent-sde", "quick")
+    recipe = recipe.changed(
+        data_dir=str(data_dir),
+        epochs=1,
+        start_every=200,
+        tempos=(),
+        test_draws=4,
+        train_rows=2,
+    )
+    found = _judged(recipe)
+    assert found["test_mse"] == pytest.approx(found["rmse"] ** 2, rel=1e-3)
+    assert found["test_mse"] == pytest.approx(np.mean(found["test_mse_by_series"]))
+    thirds = [v for name, v in found.items() if name.startswith("mse_frames")]
+    assert found["test_mse"] == pytest.approx(np.mean(thirds), rel=1e-5)
+    assert len(found["loss"]) == len(found["val_nll"]) == 1
+
+
+def test_summary_is_over_seeds():
+    errors = {"latent-sde": [4.0, 6.0], "latent-ode": [9.0]}
+    rows = [{"model": m, "test_mse": e} for m, es in errors.items() for e in es]
+    sde, ode = summary(rows)
+    assert (sde["model"], sde["seeds"], sde["mean_test_mse"]) == ("latent-sde", 2, 5.0)
+    assert sde["sd_test_mse"] == pytest.approx(np.sqrt(2))
+    assert (ode["mean_test_mse"], ode["sd_test_mse"]) == (9.0, None)
+
+
+LORENZ = preset_recipe("toy/lorenz", model="latent-sde").changed(
+    train_rows=4, test_rows=2
+)
+
+
+def test_training_series_begin_again():
+    data = prepare(LORENZ.changed(start_every=33)).data
+    assert len(data.train) == 3 * 4
+    assert len(data.test) == 2
+    again, first = data.train.x.values[4:8], data.train.x.values[:4]
+    np.testing.assert_array_equal(again[:, :67], first[:, 33:])
+    assert any("3 of its points on, every 33" in note for note in data.notes)
+
+
+def test_training_series_are_played_at_tempos():
+    data = prepare(LORENZ.changed(tempos=(1.0, 2.0))).data
+    assert len(data.train) == 2 * 4
+    first, faster = np.split(np.asarray(data.train.x.values), 2)
+    np.testing.assert_allclose(faster[:, :50], first[:, :99:2], atol=1e-4)
+    assert any("at the tempos 1, 2" in note for note in data.notes)
+
+
+def test_noise_is_added_to_what_is_seen():
+    recipe = LORENZ.changed(input_noise=0.5)
+    data = prepare(recipe).data
+    noisy = fit_options(recipe, data)["augmentation"](
+        data.train.x, key=jax.random.key(0)
+    )
+    added = np.asarray(noisy.values) - data.train.x.values
+    np.testing.assert_allclose(np.std(added), 0.5, rtol=0.05)
+    assert fit_options(LORENZ, data)["augmentation"] is None
+
+
+REFUSED = {
+    "number from 1 to 66": LORENZ.changed(start_every=67),
+    "--start-every -1": LORENZ.changed(start_every=-1),
+    "one or more positive numbers": LORENZ.changed(tempos=(1.0, 0.0)),
+    "--input-noise must not be negative": LORENZ.changed(input_noise=-0.1),
+    "--start-every is for sequences": Recipe().changed(start_every=3),
+    "--input-noise is for sequences": Recipe().changed(input_noise=0.1),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_options_that_cannot_be_are_refused(sentence: str):
+    with pytest.raises(ValueError, match=sentence):
+        prepare(REFUSED[sentence])
