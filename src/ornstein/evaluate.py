@@ -3,6 +3,7 @@
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -59,15 +60,16 @@ def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
             "aurc": metrics.aurc(metrics.entropy(probs), is_wrong),
             "entropy": jnp.mean(prediction.entropy),
         }
-    elif isinstance(
-        of_one_value(prediction.likelihood), AbstractLocationScaleLikelihood
-    ):
-        scores |= _real_scores(prediction, y)
+    mask: np.ndarray | None = None
     if isinstance(y, Series):
         scores["nll_per_value"] = -np.sum(log_prob) / np.sum(y.mask)
+        if prediction.outputs is not None:
+            prediction, y, mask = _by_value(prediction, y)
+    if isinstance(prediction.likelihood, AbstractLocationScaleLikelihood):
+        scores |= _real_scores(prediction, y, mask)
     summary = prediction.summary
     if summary is not None and summary.aleatoric is not None:
-        scores |= _uncertainty_scores(prediction)
+        scores |= _uncertainty_scores(prediction, mask)
     return {name: float(score) for name, score in scores.items()}
 
 
@@ -191,18 +193,31 @@ def _class_scores(
     }
 
 
+def _by_value(
+    prediction: Prediction, y: Series
+) -> tuple[Prediction, Float[np.ndarray, "rows outputs"], Bool[np.ndarray, "..."]]:
+    """A row for each time at which anything is asked, and where in it that is."""
+    observed = np.asarray(y.mask)
+    times = observed.any(axis=-1)
+    outputs = jax.tree.map(lambda leaf: leaf[:, times], prediction.outputs)
+    likelihood = of_one_value(prediction.likelihood)
+    mask = observed[times]
+    values = np.where(mask, np.asarray(y.values)[times], 0)
+    return Prediction(outputs, likelihood), values, mask
+
+
 def _real_scores(
-    prediction: Prediction, y: PyTree[Targets]
+    prediction: Prediction,
+    y: PyTree[Targets],
+    mask: Bool[np.ndarray, "rows outputs"] | None,
 ) -> dict[str, Float[Array, ""]]:
     guess = prediction.median if prediction.summary is None else prediction.mean
     levels = (np.arange(_NUM_CRPS_LEVELS) + 0.5) / _NUM_CRPS_LEVELS
     quantiles, cdf = prediction.quantile(levels.tolist()), prediction.cdf(y)
-    if isinstance(y, Series):
-        observed = np.asarray(y.mask)
-        columns = jnp.asarray(y.values, guess.dtype)[observed]
-        guess, cdf, quantiles = guess[observed], cdf[observed], quantiles[:, observed]
-    else:
-        columns = jnp.asarray(y, guess.dtype).reshape(guess.shape)
+    columns = jnp.asarray(y, guess.dtype).reshape(guess.shape)
+    if mask is not None:
+        guess, cdf, columns = guess[mask], cdf[mask], columns[mask]
+        quantiles = quantiles[:, mask]
     return {
         "rmse": metrics.rmse(guess, columns),
         "crps": jnp.mean(metrics.sample_crps(quantiles, columns)),
@@ -211,9 +226,13 @@ def _real_scores(
     }
 
 
-def _uncertainty_scores(prediction: Prediction) -> dict[str, float]:
-    aleatoric = float(jnp.mean(prediction.aleatoric))
-    epistemic = float(jnp.mean(prediction.epistemic))
+def _uncertainty_scores(
+    prediction: Prediction, mask: Bool[np.ndarray, "rows outputs"] | None
+) -> dict[str, float]:
+    parts = (prediction.aleatoric, prediction.epistemic)
+    if mask is not None:
+        parts = tuple(part[mask] for part in parts)
+    aleatoric, epistemic = (float(jnp.mean(part)) for part in parts)
     total = aleatoric + epistemic
     share = epistemic / total if total > 0 else 0.0
     return {"aleatoric": aleatoric, "epistemic": epistemic, "epistemic_share": share}

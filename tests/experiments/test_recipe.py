@@ -59,7 +59,10 @@ def test_presets_survive_json(model, data: str, preset):
         assert [part[option] for part in parts if option in part] == [value]
 
 
-@pytest.mark.parametrize("model", families.MODELS)
+OF_ROWS = [name for name, one in families.MODELS.items() if not one.takes_series]
+
+
+@pytest.mark.parametrize("model", OF_ROWS)
 @pytest.mark.parametrize("data", ["digits", "toy/cos"])
 def test_presets_build(data: str, model):
     prepared = prepare(preset_recipe(data, model=model), load(data))
@@ -85,12 +88,15 @@ def test_changed_refuses_unknown_options():
         ("deterministic", {"num_components": 8}, "num-components"),
         ("mean-field", {"noise_learning_rate": 1.0}, "noise-learning-rate"),
         ("implicit", {"init_scale": 0.1}, "init-scale"),
+        ("sdebnn", {"latent_size": 8}, "latent-size"),
+        ("latent-sde", {"dt": 0.5}, "dt"),
+        ("latent-ode", {"context_size": 8}, "context-size"),
     ],
 )
 def test_options_of_another_family_are_refused(model, changes, option):
     """Catches an option that is passed over in silence."""
     recipe = preset_recipe("digits", model=model)
-    families.check_options(recipe.changed(epochs=3, width="7"))
+    families.check_options(recipe.changed(epochs=3))
     with pytest.raises(ValueError, match=f"--{option} does nothing for --model"):
         families.check_options(recipe.changed(**changes))
 
@@ -173,6 +179,6 @@ def test_sizes():
 
 
 def test_sequences_are_refused():
-    """Until a command learns them: by a sentence, not deep inside a network."""
+    """By a model of rows: in a sentence, not deep inside a network."""
     with pytest.raises(ValueError, match="two-points holds sequences"):
         prepare(preset_recipe("toy/two-points"))

@@ -37,9 +37,10 @@ def test_every_row_of_the_table_has_its_recipes():
     assert {data: set(models) for data, models in recipe_names().items()} == {
         "mnist": MODELS,
         "cifar10": MODELS,
+        "mocap": {"latent-sde", "latent-ode"},
     }
-    for data, models in recipe_names().items():
-        for model in models:
+    for data in ("mnist", "cifar10"):
+        for model in MODELS:
             for scale in SCALES:
                 row = load_row(data, model, scale)
                 assert row.about
@@ -76,6 +77,13 @@ def test_counts_from_shapes_are_those_of_the_model(tmp_path: Path):
         prepared = prepare(recipe)
         fit = Judged(prepared.model, prepared.likelihood)
         assert count_parameters(recipe, (8, 8, 1)) == num_trained(fit) > 0
+
+
+def test_counts_of_a_latent_model_are_those_of_the_model(data_dir: Path):
+    _, recipe = load_recipe("mocap", "latent-sde", "quick")
+    prepared = prepare(recipe.changed(data_dir=str(data_dir)))
+    fit = Judged(prepared.model, prepared.likelihood)
+    assert count_parameters(recipe, (300, 50)) == num_trained(fit) == 8_862
 
 
 @pytest.mark.slow

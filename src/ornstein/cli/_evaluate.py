@@ -85,6 +85,8 @@ class Evaluate:
         started = time.monotonic()
         run, prepared, fit = load_run(self.run_folder)
         recipe, data = prepared.recipe, prepared.data
+        if data.task == "series":
+            self._check_series(data)
         is_sampled = isinstance(fit, PosteriorSamples)
         if not is_sampled:
             fit = Judged(self._with_solver(fit.model), fit.likelihood, fit.state)
@@ -178,6 +180,21 @@ class Evaluate:
         path = _write(run, result)
         terminal.say(f"Wrote {path}")
         return result
+
+    def _check_series(self, data: Data) -> None:
+        """What there is for rows of one input alone."""
+        rows_alone = {
+            "dt": (self.dt, "their solves step from one time to the next"),
+            "dial": (self.dial, "their solves step from one time to the next"),
+            "dial-rtol": (self.dial_rtol, "give --rtol and --atol for one tolerance"),
+            "ood": (self.ood, "noise and rotations are of vectors and images"),
+            "ood-data": (self.ood_data, "other data have other times and features"),
+        }
+        for name, (given, reason) in rows_alone.items():
+            if given:
+                raise ValueError(
+                    f"--{name} is not for sequences, which {data.name} holds: {reason}."
+                )
 
     def _check_corruptions(self, data: Data) -> None:
         if self.corruption_rows is not None and not self.corruptions:

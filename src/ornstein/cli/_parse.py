@@ -14,6 +14,7 @@ from ..experiments import (
     KernelName,
     ModelName,
     PresetName,
+    default_model,
     preset_recipe,
     preset_sampling,
 )
@@ -34,8 +35,10 @@ class _Peek:
 
     data: str = "digits"
     preset: PresetName = "cpu"
-    model: ModelName = "sdebnn"
+    model: ModelName | None = None
     network: str | None = None
+    time: str | None = None
+    series: str | None = None
     kernel: KernelName | None = None
 
 
@@ -60,7 +63,9 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
             f"there is no command {args[0]!r}: give one of {', '.join(commands)}."
         )
     peek = _peek(args[1:]) if args[0] in ("train", "sample") else _Peek()
-    recipe = preset_recipe(peek.data, peek.preset, peek.model, peek.network)
+    model = peek.model or default_model(peek.data, time=peek.time)
+    columns = {"time": peek.time, "series": peek.series}
+    recipe = preset_recipe(peek.data, peek.preset, model, peek.network, **columns)
     defaults = {
         Train: Train(recipe, peek.preset),
         Sample: Sample(preset_sampling(peek.data, peek.kernel)),

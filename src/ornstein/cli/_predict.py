@@ -11,12 +11,21 @@ import numpy as np
 import tyro
 
 from ..data import Data, read_inputs
-from ..experiments import Keys, provenance
+from ..experiments import (
+    Keys,
+    Prepared,
+    is_told_by_series,
+    provenance,
+    read_series,
+)
 from ..likelihood import AbstractLocationScaleLikelihood, Categorical
-from ..predict import Prediction, predict
+from ..predict import Fitted, Prediction, predict
+from ..report import save_figure, series_figure
 from ..train._atomic import write_atomically
 from ._run_folder import load_run, say_draws
 from ._terminal import Terminal
+
+_FIGURES = (".png", ".pdf", ".svg")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,14 +34,18 @@ class Predict:
 
     Writes a table with a line for each input. Classes: each one's probability, entropy
     and its epistemic and aleatoric parts (nats). Numbers, in the targets' own units:
-    mean, median, interval, epistemic and aleatoric variance.
+    mean, median, interval, epistemic and aleatoric variance. Sequences: the same for
+    each time of the file, with its series and time before them; an empty cell was not
+    observed, so that times after the last value are the future.
 
     Attributes:
         run_folder: what `ornstein train` wrote.
         inputs: a .csv or .parquet file with the columns of the training data, an .npz
-            file with x, an image, or a folder of images.
+            file with x, an image, or a folder of images. Of sequences a table (for
+            built-in ones with the columns time, series and value).
         output: the .csv file to write.
         interval: the probability of the interval that is written for numbers.
+        figure: also draw the bands of the first few series, into this file.
         draws: functions averaged over; the run's number by default.
         json: print the result as JSON, and nothing else, on standard output.
     """
@@ -41,6 +54,7 @@ class Predict:
     inputs: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     interval: float = 0.9
+    figure: Path | None = None
     draws: int | None = None
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
@@ -53,18 +67,24 @@ class Predict:
             )
         if self.output.suffix.lower() != ".csv" or self.output.is_dir():
             raise ValueError(f"--output must be a .csv file, got {self.output}.")
-        if not self.output.parent.is_dir():
-            raise FileNotFoundError(
-                f"There is no folder {self.output.parent} to write to: make it first."
-            )
+        _check_folder(self.output)
+        if self.figure is not None:
+            if self.figure.suffix.lower() not in _FIGURES:
+                raise ValueError(
+                    f"--figure must end in {', '.join(_FIGURES)}, got {self.figure}."
+                )
+            _check_folder(self.figure)
         _, prepared, fit = load_run(self.run_folder)
-        x = read_inputs(self.inputs, prepared.data)
+        is_series = prepared.data.task == "series"
+        if self.figure is not None and not is_series:
+            raise ValueError(
+                f"--figure draws sequences, and the run learned from "
+                f"{prepared.data.name}: leave it out."
+            )
         training = prepared.recipe.training
         draws = training.test_draws if self.draws is None else self.draws
-        say_draws(fit, draws, terminal)
-        key = Keys.of(prepared.recipe).test
-        prediction = predict(fit, x, key=key, num_draws=draws)
-        columns = _columns(prediction, prepared.data, self.interval)
+        predicted = self._of_series if is_series else self._of_rows
+        columns, written = predicted(prepared, fit, terminal, num_draws=draws)
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow(columns)
@@ -72,16 +92,57 @@ class Predict:
         write_atomically(self.output, text.getvalue().encode())
         for note in prepared.data.notes:
             terminal.say(f"Note: {note}")
-        terminal.say(f"Wrote {self.output}: {len(x)} rows of {', '.join(columns)}")
+        num_rows = len(next(iter(columns.values())))
+        terminal.say(f"Wrote {self.output}: {num_rows} rows of {', '.join(columns)}")
         seconds = time.monotonic() - started
         return {
             "output": str(self.output),
-            "num_rows": len(x),
+            **written,
+            "num_rows": num_rows,
             "columns": list(columns),
             "num_draws": draws,
             "notes": list(prepared.data.notes),
             "provenance": provenance(command, seed=training.seed, seconds=seconds),
         }
+
+    def _of_rows(
+        self, prepared: Prepared, fit: Fitted, terminal: Terminal, *, num_draws: int
+    ) -> tuple[dict[str, list], dict[str, str]]:
+        x = read_inputs(self.inputs, prepared.data)
+        say_draws(fit, num_draws, terminal)
+        key = Keys.of(prepared.recipe).test
+        prediction = predict(fit, x, key=key, num_draws=num_draws)
+        return _columns(prediction, prepared.data, self.interval), {}
+
+    def _of_series(
+        self, prepared: Prepared, fit: Fitted, terminal: Terminal, *, num_draws: int
+    ) -> tuple[dict[str, list], dict[str, str]]:
+        data = prepared.data
+        inputs = read_series(self.inputs, prepared.recipe, data)
+        if not is_told_by_series(fit.model):
+            terminal.say(
+                "Note: the run learned a single series (--recognition none): it is "
+                "what is predicted, whatever values the file has."
+            )
+        key = Keys.of(prepared.recipe).test
+        prediction = predict(fit, inputs.x, key=key, num_draws=num_draws)
+        numbers = _numbers(prediction, data, self.interval)
+        by_row = {name: inputs.in_file_order(v) for name, v in numbers.items()}
+        columns = inputs.columns | _by_target(by_row, data)
+        if self.figure is None:
+            return columns, {}
+        is_own, names = inputs.is_own, inputs.names
+        figure = series_figure(prediction, inputs.x, data, is_own=is_own, names=names)
+        save_figure(self.figure, figure)
+        terminal.say(f"Wrote {self.figure}")
+        return columns, {"figure": str(self.figure)}
+
+
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {path.parent} to write to: make it first."
+        )
 
 
 def _columns(prediction: Prediction, data: Data, level: float) -> dict[str, list]:
@@ -92,7 +153,7 @@ def _columns(prediction: Prediction, data: Data, level: float) -> dict[str, list
         columns |= {f"p({name})": probs[:, i] for i, name in enumerate(names)}
         columns["entropy"] = np.asarray(prediction.entropy)
     elif isinstance(prediction.likelihood, AbstractLocationScaleLikelihood):
-        return _number_columns(prediction, data, level)
+        return _by_target(_numbers(prediction, data, level), data)
     else:
         probs = np.asarray(prediction.probs)
         names = _target_names(data, probs.shape[1])
@@ -102,31 +163,35 @@ def _columns(prediction: Prediction, data: Data, level: float) -> dict[str, list
     return {name: list(values) for name, values in columns.items()}
 
 
-def _number_columns(
-    prediction: Prediction, data: Data, level: float
-) -> dict[str, list]:
+def _numbers(prediction: Prediction, data: Data, level: float) -> dict[str, np.ndarray]:
     """In the units that targets had before they were standardised."""
     lower, upper = prediction.interval(level)
     values = {"median": prediction.median, "lower": lower, "upper": upper}
     if prediction.summary is not None:
         values = {"mean": prediction.mean, **values}
     undo = lambda v: v if data.y_scaling is None else data.y_scaling.undo(v)
-    values = {name: undo(np.asarray(value)) for name, value in values.items()}
+    numbers = {name: undo(np.asarray(value)) for name, value in values.items()}
     if prediction.summary is not None and prediction.summary.aleatoric is not None:
         scale = 1.0 if data.y_scaling is None else data.y_scaling.scale
         for name in ("epistemic", "aleatoric"):
-            values[name] = np.asarray(getattr(prediction, name)) * np.square(scale)
-    num_columns = values["median"].shape[1]
+            numbers[name] = np.asarray(getattr(prediction, name)) * np.square(scale)
+    return numbers
+
+
+def _by_target(numbers: dict[str, np.ndarray], data: Data) -> dict[str, list]:
+    """A column for each number of each target, named after the target if several."""
+    num_columns = numbers["median"].shape[1]
     names = _target_names(data, num_columns)
     suffix = lambda name: "" if num_columns == 1 else f" of {name}"
     return {
         f"{what}{suffix(name)}": list(value[:, i])
         for i, name in enumerate(names)
-        for what, value in values.items()
+        for what, value in numbers.items()
     }
 
 
 def _target_names(data: Data, num_columns: int) -> list[str]:
     if len(data.target_names) == num_columns:
         return list(data.target_names)
-    return [f"y{i}" for i in range(num_columns)]
+    stem = "value" if data.task == "series" else "y"
+    return [f"{stem}{i}" for i in range(num_columns)]

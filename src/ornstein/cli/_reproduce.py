@@ -15,6 +15,8 @@ from ._terminal import Terminal, as_json
 ExperimentName = Literal[
     "fig1",
     "fig2",
+    "fig3",
+    "fig4",
     "fig5",
     "fig6",
     "fig7",
@@ -44,6 +46,10 @@ ExperimentName = Literal[
     "ibnn-benchmark",
     "ibnn-components",
     "ibnn-pretrained",
+    "latent-gbm",
+    "lorenz",
+    "mocap",
+    "latent-toy",
     "table1",
 ]
 

@@ -156,11 +156,14 @@ def _read_config(run: RunFolder) -> dict[str, Any]:
 
 def say_data(data: Data, terminal: Terminal) -> None:
     """What the data are, and what was done to them."""
-    shape = " x ".join(map(str, data.example_shape))
+    shape, rows = " x ".join(map(str, data.example_shape)), "rows"
     held = f", {len(data.validation)} validation" if data.validation else ""
+    if data.task == "series":
+        times, features = data.example_shape
+        rows, shape = "series", f"{times} times, {features} features"
     terminal.say(
-        f"{data.name}: {len(data.train)} training rows of {shape}{held}, "
-        f"{len(data.test)} test rows, {data.task}"
+        f"{data.name}: {len(data.train)} training {rows} of {shape}{held}, "
+        f"{len(data.test)} test {rows}, {data.task}"
     )
     for note in data.notes:
         terminal.say(f"Note: {note}")

@@ -40,6 +40,8 @@ _TABLE = (
     "rmse",
     "rmse_in_target_units",
     "nll",
+    "nll_per_value",
+    "nll_per_value_in_target_units",
     "nll_errors",
     "top_3_accuracy",
     "top_5_accuracy",
@@ -61,6 +63,7 @@ _TABLE = (
     "kl_mixture_se",
     "kl_nodes",
     "kl_weight",
+    "noise_share",
     "drift_gain",
     "drift_gain_se",
     "num_parameters",
@@ -73,8 +76,9 @@ _DIAGNOSED_ROWS = 256
 
 @dataclasses.dataclass(frozen=True)
 class Train:
-    """Train a Bayesian network and judge it on test rows.
+    """Train a Bayesian network, or a model of sequences, and judge it on test rows.
 
+    A table with --time COLUMN holds sequences: --model is then latent-sde by default.
     Defaults are those of a preset for the data, the model and the network: `ornstein
     train --data mnist --model ensemble --help` shows an ensemble's on MNIST. Writes a
     run folder that `evaluate`, `predict` and --resume read.

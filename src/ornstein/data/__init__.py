@@ -9,12 +9,14 @@ from ._augment import (
     RandomShift as RandomShift,
     default_augmentation as default_augmentation,
 )
+from ._augment_series import ObservationNoise as ObservationNoise
 from ._base import (
     Data as Data,
     Split as Split,
     Standardisation as Standardisation,
 )
 from ._bytes import ByteScale as ByteScale
+from ._clock import Clock as Clock
 from ._corrupt import (
     gaussian_noise_like as gaussian_noise_like,
     mix_with_noise as mix_with_noise,
@@ -37,3 +39,5 @@ from ._load import list_data as list_data, load as load
 from ._long_csv import LongTable as LongTable, read_long_csv as read_long_csv
 from ._series import Series as Series
 from ._series_csv import load_series_csv as load_series_csv
+from ._tempo import at_tempos as at_tempos
+from ._windows import windows as windows

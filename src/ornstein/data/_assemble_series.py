@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ._base import Data, Split, Standardisation
+from ._clock import Clock
 from ._error import DataError
 from ._series import Series
 
@@ -35,6 +36,7 @@ def assemble_series(
     standardise: bool = False,
     feature_names: Sequence[str] = (),
     notes: Sequence[str] = (),
+    clock: Clock | None = None,
 ) -> Data:
     """Scale sequences by the training rows, where asked to, and name them.
 
@@ -50,6 +52,7 @@ def assemble_series(
             observed training values instead.
         feature_names: of the features.
         notes: what readers of figures must know.
+        clock: what the times count.
 
     Returns:
         Data of the task `"series"`, whose splits hold `Series` for x and for y.
@@ -85,6 +88,7 @@ def assemble_series(
         feature_names=tuple(feature_names),
         target_names=tuple(feature_names),
         notes=tuple(notes),
+        clock=clock,
     )
 
 

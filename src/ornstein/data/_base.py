@@ -8,6 +8,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float, PyTree, Shaped
 
+from ._clock import Clock
 from ._error import DataError
 from ._hold_out import hold_out
 from ._series import Series
@@ -144,6 +145,7 @@ class Data(eqx.Module):
         feature_names: the columns of `x`, where the source names them.
         target_names: the columns of `y`, likewise.
         notes: sentences to print beside any figure that comes from these data.
+        clock: how the times of the user's own sequences became `Series.ts`, or `None`.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Data(eqx.Module):
     feature_names: Sequence[str] = ()
     target_names: Sequence[str] = ()
     notes: Sequence[str] = ()
+    clock: Clock | None = None
 
     @property
     def example_shape(self) -> tuple[int, ...]:

@@ -104,7 +104,9 @@ def list_data() -> dict[str, str]:
         **{name: hub.description for name, hub in HUB_SETS.items()},
         "mocap": "23 walks of one person, 300 frames of 50 sensors (from --data-dir)",
         "uci/NAME": "a regression of the UCI repository, 20 splits (from --data-dir)",
-        "FILE.csv, FILE.parquet": "your own table, with --target COLUMN",
+        "FILE.csv, FILE.parquet": (
+            "your own table, with --target COLUMN; or sequences, with --time COLUMN"
+        ),
         "FILE.npz": "your own arrays x and y",
         "FOLDER": "your own images, a sub-folder for each class",
     }

@@ -191,7 +191,8 @@ def _check_times(
             )
         raise DataError(
             f"{where} is not in the order of time: row {second}, counting from 0, is "
-            f"earlier than row {first}; sort the file by series and time."
+            f"earlier than row {first}; sort the file by series and time, or name the "
+            "column that tells series apart with --series (series=...)."
         )
     close = np.flatnonzero(np.diff(ts.astype(np.float32)) <= 0)
     if close.size:

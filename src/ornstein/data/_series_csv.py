@@ -8,6 +8,7 @@ from jaxtyping import Int
 
 from ._assemble_series import Sequences, assemble_series
 from ._base import Data
+from ._clock import Clock
 from ._error import DataError
 from ._hold_out import hold_out
 from ._long_csv import LongTable, read_long_csv
@@ -50,7 +51,8 @@ def load_series_csv(
         standardise: scale each value column by what was observed in training.
 
     Returns:
-        Data of the task `"series"`. Times are never scaled.
+        Data of the task `"series"`. Times are never scaled; the `clock` says what they
+        count.
 
     Raises:
         DataNotFoundError: if there is no such file.
@@ -65,9 +67,11 @@ def load_series_csv(
         raise DataError(
             f"`hold_out_by` must be 'series' or 'time', got {hold_out_by!r}."
         )
+    counted = time if table.origin is None else f"{time_unit} since {table.origin}"
     options = {
         "standardise": standardise,
         "feature_names": table.feature_names,
+        "clock": Clock(counted, table.origin),
     }
     if hold_out_by == "time":
         train, validation, test = _by_time(table, test_fraction, validation_fraction)

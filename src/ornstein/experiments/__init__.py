@@ -9,6 +9,7 @@ from ._corrupted import judge_corruptions as judge_corruptions
 from ._dial import dial as dial, turned_models as turned_models
 from ._families import MODELS as MODELS, build_model as build_model
 from ._judge import Judged as Judged, judge as judge
+from ._latent_models import is_told_by_series as is_told_by_series
 from ._networks import build_network as build_network
 from ._noise_sweep import (
     entropy_correlation as entropy_correlation,
@@ -22,6 +23,7 @@ from ._options import (
 from ._presets import (
     PRESETS as PRESETS,
     PresetName as PresetName,
+    default_model as default_model,
     preset_recipe as preset_recipe,
 )
 from ._provenance import (
@@ -46,6 +48,7 @@ from ._sampling import (
     run_sampling as run_sampling,
 )
 from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
+from ._series_inputs import SeriesInputs as SeriesInputs, read_series as read_series
 from ._study import Experiment as Experiment, ScaleName as ScaleName, Study as Study
 from ._training import (
     Keys as Keys,

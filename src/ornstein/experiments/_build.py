@@ -10,11 +10,13 @@ from ..data import Data
 from ..functions import Integrator
 from ..likelihood import (
     AbstractLikelihood,
+    AbstractLocationScaleLikelihood,
     Bernoulli,
     Categorical,
     Cauchy,
     Gaussian,
     Laplace,
+    OverTime,
     StudentT,
 )
 from ._options import LikelihoodOptions, SolverOptions
@@ -26,6 +28,7 @@ SOLVERS: dict[str, Callable[[], diffrax.AbstractSolver]] = {
     "midpoint": sde.Midpoint,
     "milstein": sde.Milstein,
     "reversible-heun": sde.ReversibleHeun,
+    "rk4": sde.RK4,
     "shark": sde.ShARK,
     "sra1": sde.SRA1,
     "stratonovich-milstein": sde.StratonovichMilstein,
@@ -75,10 +78,17 @@ def build_integrator(options: SolverOptions) -> Integrator:
 
 
 def build_likelihood(options: LikelihoodOptions, data: Data) -> AbstractLikelihood:
-    """The likelihood, whose targets the data must have."""
+    """The likelihood, whose targets the data must have; of sequences, over time."""
     name = options.likelihood
     if name == "auto":
         name = "categorical" if data.task == "classification" else "gaussian"
     likelihood = LIKELIHOODS[name](options)
+    if data.task == "series":
+        if not isinstance(likelihood, AbstractLocationScaleLikelihood):
+            raise ValueError(
+                f"--likelihood {name} is of classes, and {data.name} holds sequences "
+                "of numbers: give gaussian, laplace, cauchy or student-t."
+            )
+        likelihood = OverTime(likelihood)
     likelihood.check_targets(data.train.y, data.num_outputs)
     return likelihood

@@ -37,6 +37,7 @@ from ..prior import (
     fan_in_prior,
 )
 from ._depth_networks import build_sdebnn
+from ._latent_models import build_latent_ode, build_latent_sde
 from ._networks import NETWORK_OPTIONS, build_network, network_kind
 from ._options import (
     ImplicitOptions,
@@ -48,6 +49,7 @@ from ._options import (
     WeightOptions,
 )
 from ._recipe import Recipe
+from ._series_options import LatentOptions
 
 PRIORS: dict[str, Callable[[WeightOptions, Network], AbstractPrior]] = {
     "gaussian": lambda o, network: GaussianPrior(o.weight_scale),
@@ -136,11 +138,13 @@ class Family(NamedTuple):
         build: from a recipe, data and a key.
         options: of those that only some families read, which it reads.
         takes_depth: whether its network may solve an equation over depth.
+        takes_series: whether it learns sequences, and nothing else.
     """
 
     build: Callable[..., AbstractRandomFunction]
     options: frozenset[str]
     takes_depth: bool = True
+    takes_series: bool = False
 
 
 def _names(*parts: type) -> set[str]:
@@ -155,8 +159,15 @@ _MEAN_FIELD = {
 }
 _DYNAMICS = {"regularise_dynamics", "roughness_order"}
 _IMPLICIT = _names(ImplicitOptions) | {"noise_learning_rate"}
+_LATENT = (_names(LatentOptions, SolverOptions) - {"dt"}) | {
+    *("model", "drift_widths", "activation")
+}
+_LATENT_SDE_ALONE = {
+    *("context_size", "latent_prior", "latent_noise", "drift_sees_time"),
+    *("extrapolates_posterior", "max_noise"),
+}
 _SOME_READ = (
-    _names(ModelOptions, NetworkOptions, WeightOptions, SolverOptions)
+    _names(ModelOptions, NetworkOptions, WeightOptions, SolverOptions, LatentOptions)
     | _KL
     | _IMPLICIT
     | _DYNAMICS
@@ -177,6 +188,16 @@ MODELS: dict[ModelName, Family] = {
     ),
     "ensemble": Family(_ensemble, frozenset(_NETWORK | {"num_members"})),
     "deterministic": Family(_deterministic, frozenset(_NETWORK)),
+    "latent-sde": Family(
+        build_latent_sde,
+        frozenset(_LATENT | {"sigma", "rate"} | _KL),
+        takes_series=True,
+    ),
+    "latent-ode": Family(
+        build_latent_ode,
+        frozenset((_LATENT - _LATENT_SDE_ALONE) | _KL),
+        takes_series=True,
+    ),
 }
 """The families by name."""
 

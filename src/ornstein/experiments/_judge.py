@@ -15,6 +15,7 @@ from ..functions import (
     SDEBNN,
     AbstractRandomFunction,
     ImplicitBNN,
+    LatentSDE,
     MixtureMeanKL,
     MonteCarloKL,
     without_drift,
@@ -69,6 +70,10 @@ def judge(
     `drift_gain` is by how many nats a row that worsens the NLL, with its standard error
     over rows, and says whether the posterior of the path does anything.
 
+    Of a latent SDE `noise_share` is how much of the spread of its prior's paths noise
+    makes, in the dimension that has most; kl, kl_path and kl_initial are summed over
+    the training series.
+
     Args:
         fit: a fit.
         data: what it was trained on.
@@ -87,6 +92,10 @@ def judge(
             scores |= component_diversity(prediction, fit.model.num_strata)
     if isinstance(fit.model, ImplicitBNN):
         scores |= _with_mixture_kl(scores, fit.model, key=bound_key)
+    if isinstance(fit.model, LatentSDE):
+        ts, noise_key = data.train.x.ts[0], jax.random.fold_in(bound_key, 1)
+        share = fit.model.noise_share(ts, key=noise_key)
+        scores["noise_share"] = float(jnp.max(share))
     if isinstance(fit.model, SDEBNN):
         zeroed = Judged(without_drift(fit.model), fit.likelihood, fit.state)
         other = predict(zeroed, data.test.x, key=test_key, num_draws=num_draws)
@@ -128,17 +137,24 @@ def bound(
     num_rows = min(num_data, _BOUND_ROWS)
     chosen = np.asarray(jax.random.permutation(rows_key, num_data)[:num_rows])
     size = min(num_rows, _BLOCK_ROWS)
-    total, draw = np.zeros(num_draws), None
+    total, shared = np.zeros(num_draws), {}
+    own: dict[str, Any] = {}
     for begin in range(0, num_rows - num_rows % size, size):
         rows = np.sort(chosen[begin : begin + size])
-        batch = (jnp.asarray(split.x[rows]), jnp.asarray(split.y[rows]))
-        likelihoods, draw = _draws(fit, batch, draws_key, num_draws=num_draws)
+        part = split.rows(rows)
+        batch = jax.tree.map(jnp.asarray, (part.x, part.y))
+        likelihoods, shared, local = _draws(fit, batch, draws_key, num_draws=num_draws)
         total += np.asarray(likelihoods, np.float64)
-    assert draw is not None
+        for name, value in local.items():
+            own[name] = own.get(name, 0.0) + np.asarray(value, np.float64)
+    # What each row has of its own counts as its likelihood does.
     num_used = num_rows - num_rows % size
-    elbo = total * (num_data / num_used) - np.asarray(draw["kl"], np.float64)
+    kls = {name: np.asarray(value, np.float64) for name, value in shared.items()}
+    for name, value in own.items():
+        kls[name] = kls.get(name, 0.0) + value * (num_data / num_used)
+    elbo = total * (num_data / num_used) - kls["kl"]
     error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
-    parts = {name: float(np.mean(value)) for name, value in draw.items()}
+    parts = {name: float(np.mean(value)) for name, value in kls.items()}
     return {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
 
 
@@ -170,20 +186,25 @@ def _draws(fit, batch, key, *, num_draws: int):
     def one(index):
         state = jax.tree.map(lambda leaf: leaf, fit.state)  # may be used only once
         draw = model(x, key=key, index=index, state=state)
-        fits = fit.likelihood.log_prob(draw.output, y) - draw.local_kl
+        fits = fit.likelihood.log_prob(draw.output, y)
         kl = sum(draw.terms.values()) if draw.terms else draw.kl
-        return jnp.sum(fits), {"kl": jnp.asarray(kl), **draw.terms}
+        shared = {"kl": jnp.asarray(kl), **draw.terms}
+        terms = draw.local_terms
+        local = {"kl": sum(terms.values()) if terms else draw.local_kl, **terms}
+        return jnp.sum(fits), shared, jax.tree.map(jnp.sum, local)
 
     return jax.lax.map(one, jnp.arange(num_draws))
 
 
 def in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:
-    """Regression scores before targets were standardised, for one column."""
+    """Scores of numbers before targets were standardised, for one column."""
     scaling = data.y_scaling
     if scaling is None or "rmse" not in scores or np.size(scaling.scale) != 1:
         return {}
     scale = float(np.squeeze(scaling.scale))
-    return {
-        "rmse_in_target_units": scale * scores["rmse"],
-        "nll_in_target_units": scores["nll"] + math.log(scale),
-    }
+    rmse = {"rmse_in_target_units": scale * scores["rmse"]}
+    if data.task == "series":  # whose rows have as many values as they have
+        nll = {"nll_per_value_in_target_units": scores["nll_per_value"]}
+    else:
+        nll = {"nll_in_target_units": scores["nll"]}
+    return rmse | {name: value + math.log(scale) for name, value in nll.items()}

@@ -4,7 +4,14 @@ import dataclasses
 from typing import Literal
 
 ModelName = Literal[
-    "sdebnn", "mean-field", "implicit", "mc-dropout", "ensemble", "deterministic"
+    "sdebnn",
+    "mean-field",
+    "implicit",
+    "mc-dropout",
+    "ensemble",
+    "deterministic",
+    "latent-sde",
+    "latent-ode",
 ]
 LikelihoodName = Literal[
     "auto", "categorical", "bernoulli", "gaussian", "laplace", "cauchy", "student-t"
@@ -24,6 +31,7 @@ SolverName = Literal[
     "midpoint",
     "milstein",
     "reversible-heun",
+    "rk4",
     "shark",
     "sra1",
     "stratonovich-milstein",
@@ -48,7 +56,8 @@ class DataOptions:
 
     Attributes:
         data: a name that `ornstein info` lists, uci/NAME, a .csv, .parquet or .npz
-            file, or a folder of images by class.
+            file, or a folder of images by class. A table holds sequences if --time
+            names a column.
         data_dir: the folder of downloaded sets; ORNSTEIN_DATA by default.
         target: column or columns to predict, for tables.
         task: what the target of your own file is; seen from the target by default.
@@ -82,16 +91,19 @@ class ModelOptions:
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
         augment: zero features (channels) appended to the input.
-        activation: of f_h, or of the network mlp.
+        activation: of f_h, of the network mlp, or of the latent models' networks.
         time_layer: how f_h's layers depend on depth.
-        sigma: diffusion of the weights, in units of their prior scale.
+        sigma: diffusion of the weights, in units of their prior scale. Of latent-sde
+            with --latent-noise fixed or learned (where it starts): that of z.
         prior_scale: standard deviation of w0 a priori, in units of 1/sqrt(fan-in).
         absolute_sigma: take sigma and prior-scale as they are, not in those units.
-        rate: of the Ornstein-Uhlenbeck prior; 0 is Brownian motion.
+        rate: of the Ornstein-Uhlenbeck prior; 0 is Brownian motion. Of latent-sde with
+            --latent-prior ou or linear (where it starts): per unit of the model's time.
         reverts_to_start: the prior reverts to w0 rather than to 0.
         start: whether w0 is Gaussian with its own KL, or a point at no cost.
         start_width: q(w0)'s standard deviation at first, in units of the prior's.
-        drift_widths: hidden widths of the drift network.
+        drift_widths: hidden widths of the drift network; of the latent models, of the
+            prior's and the posterior's.
         drift_scale: multiplies the drift network's output, in units of sigma; for the
             network hyper-odenet of 1/sqrt(fan-in).
         num_inducing: pseudo-inputs that the drift network sees; 0 is the paper's drift.

@@ -13,8 +13,11 @@ from ._implicit_presets import IMPLICIT, TABLE_2
 from ._networks import NETWORK_OPTIONS, network_kind
 from ._options import ModelName, ModelOptions, SolverOptions
 from ._recipe import Recipe
+from ._series_presets import kind_of_sequences, latent_presets
 
 PresetName = Literal["cpu", "paper"]
+LATENT: tuple[ModelName, ...] = ("latent-sde", "latent-ode")
+"""The families that learn sequences."""
 
 _TOY = {
     "width": "16-16",
@@ -180,6 +183,7 @@ PRESETS: dict[tuple[ModelName, str, PresetName], dict[str, Any]] = {
         for model in _TWINS
         for data in ("images", "cifar100")
     },
+    **{(*where, "cpu"): options for where, options in latent_presets().items()},
 }
 """Options that differ from `Recipe`'s defaults, by family, data set (or kind) and
 preset."""
@@ -190,6 +194,9 @@ def preset_recipe(
     preset: PresetName = "cpu",
     model: ModelName = "sdebnn",
     network: str | None = None,
+    *,
+    time: str | None = None,
+    series: str | None = None,
 ) -> Recipe:
     """What `ornstein train --model MODEL --network NETWORK --data DATA` starts from.
 
@@ -198,11 +205,15 @@ def preset_recipe(
         preset: `cpu` or `paper`.
         model: the family.
         network: another than the preset's own; families without one pass it over.
+        time: the column of times of a table of sequences.
+        series: the column that tells them apart.
 
     Raises:
         ValueError: if these data have no such preset, or there is no such network.
     """
     kind = kind_of_data(data)
+    if model in LATENT:  # other data are refused once they are known
+        kind = kind_of_sequences(data, time=time, series=series) or "series"
     has_depth = network is not None and network_kind(network).has_depth
     source = "sdebnn" if has_depth and model in _DEPTH else model
     found = PRESETS.get((source, data, preset), PRESETS.get((source, kind, preset)))
@@ -213,9 +224,20 @@ def preset_recipe(
         )
     if network is not None and source != model:
         found = _of_sdebnn(found, network, model)
-    elif network is not None and model != "sdebnn":
+    elif network is not None and model not in ("sdebnn", *LATENT):
         found = _with_network(found, network, data, preset, model)
     return Recipe().changed(data=data, model=model, **found)
+
+
+def default_model(data: str, *, time: str | None = None) -> ModelName:
+    """The family that learns these data, if none is named.
+
+    Args:
+        data: as `load` takes it.
+        time: the column of times of a table of sequences.
+    """
+    is_series = kind_of_sequences(data, time=time) is not None
+    return "latent-sde" if is_series else "sdebnn"
 
 
 def _with_network(

@@ -15,6 +15,7 @@ from ._options import (
     TrainingOptions,
     WeightOptions,
 )
+from ._series_options import LatentOptions, SeriesOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,20 +24,24 @@ class Recipe:
 
     Attributes:
         data: what is learned from.
+        series: sequences, and how they are tested.
         model: the random function.
         network: the plain network inside it.
         implicit: the noise on its nodes.
         weights: how a plain network becomes random.
+        latent: the latent path of each sequence.
         likelihood: what an output says about a target.
         solver: how the equations are solved.
         training: how it is trained and tested.
     """
 
     data: DataOptions = dataclasses.field(default_factory=DataOptions)
+    series: SeriesOptions = dataclasses.field(default_factory=SeriesOptions)
     model: ModelOptions = dataclasses.field(default_factory=ModelOptions)
     network: NetworkOptions = dataclasses.field(default_factory=NetworkOptions)
     implicit: ImplicitOptions = dataclasses.field(default_factory=ImplicitOptions)
     weights: WeightOptions = dataclasses.field(default_factory=WeightOptions)
+    latent: LatentOptions = dataclasses.field(default_factory=LatentOptions)
     likelihood: LikelihoodOptions = dataclasses.field(default_factory=LikelihoodOptions)
     solver: SolverOptions = dataclasses.field(default_factory=SolverOptions)
     training: TrainingOptions = dataclasses.field(default_factory=TrainingOptions)

@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from .._types import PRNGKeyArray
-from ..data import Data, Split
-from ..likelihood import Categorical
+from ..data import Data, Series, Split
+from ._build import build_likelihood
 from ._families import build_model
 from ._judge import Judged, num_trained
 from ._recipe import Recipe
@@ -28,7 +28,10 @@ _NOT_OPTIONS = {
     "data": "--data says what is learned from",
     "seed": '"seeds" has those of all runs',
 }
-_SHAPES = {"mnist": (28, 28, 1), "cifar10": (32, 32, 3)}
+_SHAPES: dict[str, tuple[int, ...]] = {
+    **{"mnist": (28, 28, 1), "cifar10": (32, 32, 3)},
+    "mocap": (300, 50),
+}
 
 
 class RowRecipe(NamedTuple):
@@ -133,19 +136,31 @@ def count_parameters(
 
     Args:
         recipe: of a row.
-        shape: of one example.
-        num_classes: of the data.
+        shape: of one example: an image, or the times and features of a series.
+        num_classes: of images.
     """
+    data = _images(shape, num_classes) if len(shape) == 3 else _sequences(shape)
+    plain = network_recipe(recipe)
+    likelihood = build_likelihood(plain.likelihood, data)
+
+    def count(key: PRNGKeyArray) -> int:
+        return num_trained(Judged(build_model(plain, data, key=key), likelihood))
+
+    return eqx.filter_eval_shape(count, jax.random.key(0))
+
+
+def _images(shape: tuple[int, ...], num_classes: int) -> Data:
     labels = np.arange(num_classes, dtype=np.int32)
     split = Split(np.zeros((num_classes, *shape), np.float32), labels)
     names = tuple(map(str, labels))
-    data = Data("shapes", "classification", split, split, None, num_classes, names)
-    plain = network_recipe(recipe)
+    return Data("shapes", "classification", split, split, None, num_classes, names)
 
-    def count(key: PRNGKeyArray) -> int:
-        return num_trained(Judged(build_model(plain, data, key=key), Categorical()))
 
-    return eqx.filter_eval_shape(count, jax.random.key(0))
+def _sequences(shape: tuple[int, ...]) -> Data:
+    num_times, num_features = shape
+    values = np.zeros((2, num_times, num_features), np.float32)
+    rows = Series.of(np.arange(num_times), values)
+    return Data("shapes", "series", Split(rows, rows), Split(rows, rows))
 
 
 def _folder() -> Traversable:

@@ -7,6 +7,8 @@ from ._csgd_ellipses import CSGD_ELLIPSES
 from ._exactness import EXACTNESS
 from ._fig1 import FIG1
 from ._fig2 import FIG2
+from ._fig3 import FIG3
+from ._fig4 import FIG4
 from ._fig5 import FIG5
 from ._fig6 import FIG6
 from ._fig7 import FIG7, FIG9
@@ -24,7 +26,11 @@ from ._ibnn_pretrained import IBNN_PRETRAINED
 from ._ibnn_table1 import IBNN_TABLE1
 from ._inducing import INDUCING
 from ._inducing_images import INDUCING_IMAGES
+from ._latent_gbm import LATENT_GBM
+from ._latent_toy import LATENT_TOY
+from ._lorenz import LORENZ
 from ._mnist_samplers import MNIST_SAMPLERS
+from ._mocap import MOCAP
 from ._posterior import POSTERIOR
 from ._sghmc_distributions import SGHMC_DISTRIBUTIONS
 from ._stl_training import STL_TRAINING
@@ -35,6 +41,8 @@ from ._uci import UCI
 EXPERIMENTS: dict[str, Experiment] = {
     "fig1": FIG1,
     "fig2": FIG2,
+    "fig3": FIG3,
+    "fig4": FIG4,
     "fig5": FIG5,
     "fig6": FIG6,
     "fig7": FIG7,
@@ -64,6 +72,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     "ibnn-benchmark": IBNN_BENCHMARK,
     "ibnn-components": IBNN_COMPONENTS,
     "ibnn-pretrained": IBNN_PRETRAINED,
+    "latent-gbm": LATENT_GBM,
+    "latent-toy": LATENT_TOY,
+    "lorenz": LORENZ,
+    "mocap": MOCAP,
     "table1": TABLE1,
 }
 """What `ornstein reproduce NAME` runs."""

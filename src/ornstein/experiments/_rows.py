@@ -6,20 +6,31 @@ import numpy as np
 
 from ..data import Data, Split, load
 from ._options import DataOptions
+from ._sequences import check_without_time, load_sequences, on_model_time
+from ._series_options import SeriesOptions
 
 
-def load_data(options: DataOptions, *, seed: int) -> Data:
+def load_data(
+    options: DataOptions, series: SeriesOptions | None = None, *, seed: int
+) -> Data:
     """Load what a recipe learns from.
 
-    Validation rows are held out of the training rows that are left.
+    Validation rows are held out of the training rows that are left, but of a table of
+    sequences before others are left out.
 
     Args:
         options: the recipe's.
+        series: those of sequences; none by default.
         seed: decides the validation rows.
 
     Raises:
-        ValueError: for sequences.
+        ValueError: for options that these data do not have.
     """
+    series = SeriesOptions() if series is None else series
+    if series.time is not None:
+        data = load_sequences(options, series, seed=seed)
+        data = first_rows(data, options.train_rows, options.test_rows)
+        return on_model_time(data, series.time_scale)
     data = load(
         options.data,
         data_dir=options.data_dir,
@@ -28,11 +39,7 @@ def load_data(options: DataOptions, *, seed: int) -> Data:
         target=options.target or None,
         task=options.task,
     )
-    if data.task == "series":
-        raise ValueError(
-            f"{data.name} holds sequences, which commands do not learn yet: in Python, "
-            "`orn.fit(orn.LatentSDE.make(...), data.train, orn.OverTime(...))`."
-        )
+    check_without_time(data, series)
     data = first_rows(data, options.train_rows, options.test_rows)
     if options.validation_fraction == 0:
         return data
@@ -43,7 +50,7 @@ def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
     """The same data with fewer rows, standardised by the training rows that are left.
 
     Args:
-        data: without validation rows.
+        data: any; its validation rows stay.
         num_train: of the training rows, from the first; `None` for all.
         num_test: likewise of the test rows.
 
@@ -56,17 +63,25 @@ def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
         return dataclasses.replace(data, test=test)
     if data.num_classes is not None:
         _check_classes(data, train)
+    validation = data.validation
     x_scaling, y_scaling = data.x_scaling, data.y_scaling
+    held = [] if validation is None else [validation]
+    parts = [train, test, *held]
     if x_scaling is not None and x_scaling.axes is not None:
         second = type(x_scaling).fit(train.x, x_scaling.axes)
         x_scaling = x_scaling.then(second)
-        train, test = (Split(second.apply(s.x), s.y) for s in (train, test))
+        parts = [Split(second.apply(s.x), s.y) for s in parts]
     if y_scaling is not None and y_scaling.axes is not None:
         second = type(y_scaling).fit(train.y, y_scaling.axes)
         y_scaling = y_scaling.then(second)
-        train, test = (Split(s.x, second.apply(s.y)) for s in (train, test))
+        parts = [Split(s.x, second.apply(s.y)) for s in parts]
     return dataclasses.replace(
-        data, train=train, test=test, x_scaling=x_scaling, y_scaling=y_scaling
+        data,
+        train=parts[0],
+        test=parts[1],
+        validation=parts[2] if held else None,
+        x_scaling=x_scaling,
+        y_scaling=y_scaling,
     )
 
 

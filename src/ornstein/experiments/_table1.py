@@ -53,6 +53,11 @@ _NOT_RECORDS = ("result",)
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
+    if study.data == "mocap":
+        raise ValueError(
+            "table1 has images, and mocap sequences: `ornstein reproduce mocap` makes "
+            "their table."
+        )
     _records(study)  # refuses what may not be mixed, before anything is trained
     models = study.models or _in_order(recipe_names().get(study.data, ()))
     if not models:

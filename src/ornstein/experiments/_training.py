@@ -8,7 +8,7 @@ import jax
 import optax
 
 from .._types import PRNGKeyArray
-from ..data import Data, default_augmentation
+from ..data import Data, ObservationNoise, default_augmentation
 from ..functions import AbstractRandomFunction, Roughness, with_roughness
 from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
@@ -28,10 +28,12 @@ from ..train import (
 )
 from ..train._optimiser import Rule
 from ._build import build_likelihood
-from ._families import build_model, check_options
+from ._families import MODELS, build_model, check_options
+from ._latent_models import recognition_kind
 from ._options import ScheduleName, TrainingOptions
 from ._recipe import Recipe
 from ._rows import load_data
+from ._sequences import ask_for_the_rest, is_table, with_later_starts, with_tempos
 
 SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
     "cosine": {"weights": Cosine(), "noise": Cosine()},
@@ -95,7 +97,8 @@ def prepare(recipe: Recipe, data: Data | None = None) -> Prepared:
     """
     _check(recipe)
     if data is None:
-        data = load_data(recipe.data, seed=recipe.training.seed)
+        data = _load(recipe)
+    _check_kind(recipe, data)
     likelihood = build_likelihood(recipe.likelihood, data)
     model = build_model(recipe, data, key=Keys.of(recipe).model)
     _check_draws(recipe, model)
@@ -186,6 +189,8 @@ def _roughness(options: TrainingOptions) -> Roughness | None:
 
 
 def _augmentation(recipe: Recipe, data: Data) -> Callable | None:
+    if recipe.series.input_noise > 0:
+        return ObservationNoise(recipe.series.input_noise)
     if not recipe.data.image_augmentation or len(data.example_shape) != 3:
         return None
     return default_augmentation(data.name, data.x_scaling)
@@ -206,18 +211,58 @@ def _check(recipe: Recipe) -> None:
         raise ValueError(
             f"--network-width must be positive, got {recipe.network.network_width}."
         )
-    for name in ("weight_decay", "regularise_dynamics"):
-        if not getattr(options, name) >= 0:
+    for part, name in (
+        (options, "weight_decay"),
+        (options, "regularise_dynamics"),
+        (recipe.series, "input_noise"),
+    ):
+        if not getattr(part, name) >= 0:
             raise ValueError(
                 f"--{name.replace('_', '-')} must not be negative, got "
-                f"{getattr(options, name)}."
+                f"{getattr(part, name)}."
             )
     if options.roughness_order != 1 and options.regularise_dynamics == 0:
         raise ValueError(
             "--roughness-order says which roughness --regularise-dynamics weighs, and "
             "that is 0: add --regularise-dynamics 0.01, or leave it out."
         )
-    if options.patience is not None and recipe.data.validation_fraction == 0:
+
+
+def _load(recipe: Recipe) -> Data:
+    """The data, sequences among them cut into what is shown and what is asked."""
+    name, model = recipe.data.data, recipe.model.model
+    takes_series, has_time = MODELS[model].takes_series, recipe.series.time is not None
+    if takes_series and is_table(name) and not has_time:
+        raise ValueError(
+            f"--model {model} learns sequences: name the column of times of {name} "
+            "with --time, and the one that tells series apart, if any, with --series."
+        )
+    data = load_data(recipe.data, recipe.series, seed=recipe.training.seed)
+    if data.task != "series":
+        return data
+    data = with_later_starts(data, recipe.series.start_every)
+    data = with_tempos(data, recipe.series.tempos)
+    kind = recognition_kind(recipe.latent, data)
+    num_frames = recipe.latent.frames if kind == "first-frames" else None
+    fraction = recipe.series.test_seen
+    return ask_for_the_rest(data, fraction=fraction, num_frames=num_frames)
+
+
+def _check_kind(recipe: Recipe, data: Data) -> None:
+    """Refuse sequences for a model of rows, and the reverse; patience without rows."""
+    model, is_series = recipe.model.model, data.task == "series"
+    if is_series and not MODELS[model].takes_series:
+        raise ValueError(
+            f"{data.name} holds sequences, which --model {model} does not learn: use "
+            "`ornstein train --model latent-sde` or latent-ode."
+        )
+    if not is_series and MODELS[model].takes_series:
+        raise ValueError(
+            f"--model {model} learns sequences, and {data.name} holds none: give a "
+            "table with --time COLUMN, or mocap, toy/gbm, toy/lorenz, ...; or another "
+            "--model."
+        )
+    if recipe.training.patience is not None and data.validation is None:
         raise ValueError(
             "--patience needs rows to judge epochs by: add --validation-fraction 0.1."
         )
@@ -234,7 +279,8 @@ def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> No
     num_rows = max(1, batch_size // options.accumulate)
     if options.regularise_dynamics > 0:
         model = with_roughness(model, options.roughness_order)
-    x = jax.ShapeDtypeStruct((num_rows, *data.example_shape), data.train.x.dtype)
+    first = lambda leaf: jax.ShapeDtypeStruct((num_rows, *leaf.shape[1:]), leaf.dtype)
+    x = jax.tree.map(first, data.train.x)
     index = model.training_indices[0]
     call = lambda x, key, state: model(x, key=key, index=index, state=state).output
     eqx.filter_eval_shape(call, x, jax.random.key(0), initial_state(model))

@@ -28,6 +28,7 @@ from ._latent_diffusion import (
     ProcessDiffusion as ProcessDiffusion,
 )
 from ._latent_drift import (
+    BridgeDrift as BridgeDrift,
     ContextDrift as ContextDrift,
     LinearDrift as LinearDrift,
     NetDrift as NetDrift,

@@ -4,10 +4,13 @@ from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
 
 from .._types import Array, Float, PRNGKeyArray, RealScalar
 from ..nn import MLP, tanh
 from ..sde import AbstractProcess
+from ._latent_diffusion import check_scale
+from ._softplus import softplus, softplus_inverse
 
 
 class ProcessDrift(eqx.Module):
@@ -131,6 +134,62 @@ class ContextDrift(eqx.Module):
         """Evaluate at `(t, z)` with what is known of the data there."""
         inputs = jnp.concatenate([z, context])
         return self.net(_joined(t, inputs) if self.sees_time else inputs)
+
+
+class BridgeDrift(eqx.Module):
+    r"""A posterior's drift that pulls to the next observation, and a network's beside.
+
+    $(m(c) - z) / (w + r(c)) + n(t, z, c, w)$, where w is the wait until that
+    observation and c the rest of the context. With $n = 0$, m the value observed and r
+    its variance over $g^2$ it is the exact one of a Brownian motion of diffusion g,
+    which is what sharp observations make of any diffusion: a pull that grows as 1 / w,
+    which a network of w learns slowly. Only for contexts that end in the wait, as that
+    of `GRURecognition` does.
+
+    Args:
+        size: of z.
+        context_size: of the context, the wait included.
+        width_sizes: of the hidden layers of both networks.
+        slack: r at first, in units of time.
+        activation: the nonlinearity.
+        key: randomness of the weights.
+    """
+
+    pull: MLP
+    rest: ContextDrift
+    slack: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        size: int,
+        context_size: int,
+        width_sizes: Sequence[int],
+        *,
+        slack: float,
+        activation: Callable[[Array], Array] = tanh,
+        key: PRNGKeyArray,
+    ):
+        check_scale("slack", slack)
+        pull_key, rest_key = jr.split(key)
+        self.pull = MLP(
+            context_size - 1, 2 * size, width_sizes, activation=activation, key=pull_key
+        )
+        self.rest = ContextDrift(
+            size, context_size, width_sizes, activation=activation, key=rest_key
+        )
+        self.slack = slack
+
+    def __call__(
+        self,
+        t: RealScalar,
+        z: Float[Array, " latent"],
+        context: Float[Array, " context"],
+    ) -> Float[Array, " latent"]:
+        """Evaluate at `(t, z)` with what is known of the data there."""
+        level, rho = jnp.split(self.pull(context[:-1]), 2)
+        offset = softplus_inverse(jnp.asarray(self.slack, rho.dtype))
+        pull = (level - z) / (context[-1] + softplus(rho + offset))
+        return pull + self.rest(t, z, context)
 
 
 def _joined(t: RealScalar, z: Float[Array, " size"]) -> Float[Array, " size_and_one"]:

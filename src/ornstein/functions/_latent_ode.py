@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree, RealScalar
 from ..data import Series
-from ..nn import MLP
+from ..nn import MLP, tanh
 from ..sde import KL, RK4, AbstractPathKL, Checkpointed, Grid, sdeint
 from ._base import (
     WEIGHTS,
@@ -77,6 +77,7 @@ class LatentODE(AbstractRandomFunction):
         start: LatentStart | None = None,
         drift_widths: Sequence[int] = (64,),
         decoder_widths: Sequence[int] = (),
+        activation: Callable[[Array], Array] = tanh,
         integrator: Integrator | None = None,
         estimator: AbstractPathKL | None = None,
         key: PRNGKeyArray,
@@ -90,6 +91,7 @@ class LatentODE(AbstractRandomFunction):
             start: p(z₀); by default standard normal.
             drift_widths: hidden widths of the drift's network.
             decoder_widths: hidden widths of the decoder; none for a linear one.
+            activation: of the drift's network and the decoder.
             integrator: by default a step of `RK4` from one time to the next,
                 differentiated by `Checkpointed`.
             estimator: of KL(z₀); `KL()`.
@@ -98,14 +100,20 @@ class LatentODE(AbstractRandomFunction):
         size = recognition.latent_size
         drift_key, decoder_key = jr.split(key)
         if drift is None:
-            drift = NetDrift(size, drift_widths, key=drift_key)
+            drift = NetDrift(size, drift_widths, activation=activation, key=drift_key)
         if integrator is None:
             integrator = Integrator(RK4(), Grid(), Checkpointed())
         return LatentODE(
             recognition=recognition,
             start=LatentStart(size) if start is None else start,
             drift=drift,
-            decoder=MLP(size, num_outputs, decoder_widths, key=decoder_key),
+            decoder=MLP(
+                size,
+                num_outputs,
+                decoder_widths,
+                activation=activation,
+                key=decoder_key,
+            ),
             integrator=integrator,
             estimator=KL() if estimator is None else estimator,
         )

@@ -21,7 +21,7 @@ import numpy as np
 
 from .._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree, RealScalar
 from ..data import Series
-from ..nn import MLP
+from ..nn import MLP, tanh
 from ..sde import (
     KL,
     AbstractPathKL,
@@ -129,6 +129,7 @@ class LatentSDE(AbstractRandomFunction):
         start: LatentStart | None = None,
         drift_widths: Sequence[int] = (64,),
         decoder_widths: Sequence[int] = (),
+        activation: Callable[[Array], Array] = tanh,
         sees_time: bool = True,
         is_relative: bool = True,
         extrapolates_posterior: bool = False,
@@ -150,6 +151,7 @@ class LatentSDE(AbstractRandomFunction):
             start: p(z₀); by default standard normal.
             drift_widths: hidden widths of the drifts' networks.
             decoder_widths: hidden widths of the decoder; none for a linear one.
+            activation: of the drifts' networks and the decoder.
             sees_time: whether the posterior's drift sees t itself.
             is_relative: whether the network adds to the prior's drift. The posterior
                 is then the prior at first.
@@ -172,7 +174,7 @@ class LatentSDE(AbstractRandomFunction):
                 )
             prior, diffusion = ProcessDrift(prior), ProcessDiffusion(prior)
         if prior is None:
-            prior = NetDrift(size, drift_widths, key=prior_key)
+            prior = NetDrift(size, drift_widths, activation=activation, key=prior_key)
         if diffusion is None:
             diffusion = NetDiffusion(size, key=noise_key)
         if integrator is None:
@@ -187,11 +189,18 @@ class LatentSDE(AbstractRandomFunction):
                 recognition.context_size,
                 drift_widths,
                 sees_time=sees_time,
+                activation=activation,
                 output_scale=0.0 if is_relative else 1.0,
                 key=drift_key,
             ),
             diffusion=diffusion,
-            decoder=MLP(size, num_outputs, decoder_widths, key=decoder_key),
+            decoder=MLP(
+                size,
+                num_outputs,
+                decoder_widths,
+                activation=activation,
+                key=decoder_key,
+            ),
             integrator=integrator,
             estimator=KL() if estimator is None else estimator,
             is_relative=is_relative,

@@ -44,7 +44,9 @@ def band_panels(
     all_axes = figure.subplots(
         len(panels), num_columns, sharex=True, sharey=True, squeeze=False
     )
-    for line, (name, row) in zip(all_axes, panels.items(), strict=True):
+    last = len(panels) - 1
+    for number, (name, row) in enumerate(panels.items()):
+        line = all_axes[number]
         for axes, (title, values) in zip(line, row.items(), strict=True):
             quantiles = np.asarray(values)
             if len(quantiles) != len(BAND_QUANTILES):
@@ -58,7 +60,7 @@ def band_panels(
             if data is not None:
                 points = (np.ravel(data[0]), np.ravel(data[1]))
                 axes.plot(*points, "o", color=RED, markersize=2, label="data")
-            is_first, is_last = axes is line[0], line is all_axes[-1]
+            is_first, is_last = axes is line[0], number == last
             clean(
                 axes,
                 xlabel=xlabel if is_last else "",

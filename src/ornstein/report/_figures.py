@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from .. import metrics
 from .._types import PRNGKeyArray
 from ..data import Data
-from ..likelihood import AbstractLocationScaleLikelihood, Categorical
+from ..likelihood import AbstractLocationScaleLikelihood, Categorical, OverTime
 from ..plot import (
     image_gallery,
     predictive_bands,
@@ -17,6 +17,7 @@ from ..plot import (
     training_curves,
 )
 from ..predict import Fitted, Prediction, predict
+from ._series import series_figure
 
 _NUM_GALLERY = 24
 _GRID_SIZE = 200
@@ -55,6 +56,9 @@ def write_figures(
         figures["training"] = training_curves(curves, units=units)
     if isinstance(prediction.likelihood, Categorical):
         figures |= _class_figures(prediction, data)
+    elif isinstance(prediction.likelihood, OverTime):
+        test = data.test
+        figures["series"] = series_figure(prediction, test.x, data, asked=test.y)
     elif isinstance(
         prediction.likelihood, AbstractLocationScaleLikelihood
     ) and data.example_shape == (1,):

@@ -1,0 +1,46 @@
+"""How the times of a table become those of a model."""
+
+import dataclasses
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+
+class Clock(eqx.Module):
+    """Raw times, and `(raw - start) / unit`, which a model sees.
+
+    Attributes:
+        name: what raw times are, for axes: a column, or "days since 2024-01-31".
+        origin: the date that is raw time 0; `None` where times were numbers.
+        start: the raw time that is the model's 0.
+        unit: the model's unit of time, in raw ones.
+    """
+
+    name: str
+    origin: str | None = None
+    start: float = 0.0
+    unit: float = 1.0
+
+    def __check_init__(self):
+        if not (np.isfinite(self.unit) and self.unit > 0):
+            raise ValueError(
+                f"A model's unit of time must be positive, got {self.unit}: give how "
+                "long it is in units of the times."
+            )
+
+    def turned(self, *, start: float, unit: float) -> "Clock":
+        """The same raw times for a model with this start and unit."""
+        return dataclasses.replace(self, start=start, unit=unit)
+
+    def apply(
+        self, raw: Float[np.ndarray | Array, "*rows times"]
+    ) -> Float[np.ndarray, "*rows times"]:
+        """Raw times to the model's, in double precision."""
+        return (np.asarray(raw, np.float64) - self.start) / self.unit
+
+    def undo(
+        self, ts: Float[np.ndarray | Array, "*rows times"]
+    ) -> Float[np.ndarray, "*rows times"]:
+        """The model's times to raw ones, in double precision."""
+        return np.asarray(ts, np.float64) * self.unit + self.start
