@@ -16,15 +16,17 @@ def from_jax(x: jax.Array) -> torch.Tensor:
 
 
 class GivenIncrements(torchsde.BaseBrownian):
-    """A Brownian path on [0, 1] of which the increments over equal steps are known.
+    """A Brownian path from 0 of which the increments over equal steps are known.
 
     Args:
         increments: (steps, batch, size).
+        dt: the step; without it, the path is one on [0, 1].
     """
 
-    def __init__(self, increments: torch.Tensor):
+    def __init__(self, increments: torch.Tensor, *, dt: float | None = None):
         super().__init__()
         self._increments = increments
+        self._steps_per_time = len(increments) if dt is None else 1 / dt
 
     def __repr__(self):
         return f"GivenIncrements{tuple(self._increments.shape)}"
@@ -32,9 +34,8 @@ class GivenIncrements(torchsde.BaseBrownian):
     def __call__(self, ta, tb=None, return_U=False, return_A=False):
         if return_U or return_A:
             raise NotImplementedError("Lévy areas of given increments are not known.")
-        num_steps = len(self._increments)
-        step = round(float(ta) * num_steps)
-        if round(float(tb) * num_steps) != step + 1:
+        step = round(float(ta) * self._steps_per_time)
+        if round(float(tb) * self._steps_per_time) != step + 1:
             raise ValueError(f"Not a step of the grid: from {ta} to {tb}.")
         return self._increments[step]
 
