@@ -119,5 +119,9 @@ def _recipes_of(data: str) -> dict[tuple[ModelName, str], dict[str, Any]]:
     for model in models:
         path = files("ornstein.experiments").joinpath("recipes", data, f"{model}.json")
         options = json.loads(path.read_text(encoding="utf-8"))["quick"]["options"]
-        found[model, data] = {n: v for n, v in options.items() if n != "model"}
+        found[model, data] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in options.items()
+            if name != "model"
+        }
     return found
