@@ -179,7 +179,7 @@ def _judged(
         "scores": scores,
         "quantiles": np.quantile(z, BAND_QUANTILES, axis=0).tolist(),
         "paths": z[:_NUM_DRAWN].tolist(),
-        "prior_paths": np.asarray(prior.z)[..., 0].tolist(),
+        "prior_paths": np.asarray(prior.z)[: len(z), :, 0].tolist(),
     }
 
 
