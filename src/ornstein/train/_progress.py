@@ -69,6 +69,9 @@ class ProgressBar:
 
 
 def _numbers(record: dict[str, Any]) -> str:
+    """The KL is all of it: of what examples share, and of single examples."""
+    if "kl" in record:
+        record = record | {"kl": record["kl"] + record.get("local_kl", 0.0)}
     shown = [
         ("ELBO", "elbo", "{:.4g}"),
         ("KL", "kl", "{:.3g}"),
