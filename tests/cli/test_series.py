@@ -233,6 +233,14 @@ BAD = {
         f"train --data own.csv {COLUMNS} {TINY} --sigma 0.7",
         "--sigma does nothing for --latent-noise net",
     ),
+    "negative start": (
+        f"train --data own.csv {COLUMNS} {TINY} --start-drift=-1",
+        "--start-drift must not be negative, got -1",
+    ),
+    "start of a linear drift": (
+        f"train --data own.csv {COLUMNS} {TINY} --latent-prior linear --start-drift 0",
+        "--start-drift does nothing for --latent-prior linear",
+    ),
     "noise of an ODE": (
         f"train --data own.csv {COLUMNS} --model latent-ode --max-noise 3",
         "--max-noise does nothing for --model latent-ode",

@@ -76,6 +76,16 @@ def test_training_series_are_played_at_tempos():
     assert any("at the tempos 1, 2" in note for note in data.notes)
 
 
+def test_training_series_are_cut_short():
+    data = prepare(LORENZ.changed(lengths=(10, 100))).data
+    assert len(data.train) == 2 * 4
+    for series in (data.train.x, data.train.y):
+        short, whole = np.split(np.asarray(series.mask).all(-1), 2)
+        np.testing.assert_array_equal(short.sum(-1), 10)
+        assert whole.all()
+    assert any("up to its points 10, 100" in note for note in data.notes)
+
+
 def test_noise_is_added_to_what_is_seen():
     recipe = LORENZ.changed(input_noise=0.5)
     data = prepare(recipe).data
@@ -91,6 +101,8 @@ REFUSED = {
     "number from 1 to 66": LORENZ.changed(start_every=67),
     "--start-every -1": LORENZ.changed(start_every=-1),
     "one or more positive numbers": LORENZ.changed(tempos=(1.0, 0.0)),
+    "whole numbers from 1 to 100": LORENZ.changed(lengths=(50, 101)),
+    "--lengths is for sequences": Recipe().changed(lengths=(3,)),
     "--input-noise must not be negative": LORENZ.changed(input_noise=-0.1),
     "--start-every is for sequences": Recipe().changed(start_every=3),
     "--input-noise is for sequences": Recipe().changed(input_noise=0.1),

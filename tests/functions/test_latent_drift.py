@@ -7,7 +7,14 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from ornstein.functions import BridgeDrift, ContextDrift
+from ornstein.functions import (
+    BridgeDrift,
+    ContextDrift,
+    LatentODE,
+    LatentSDE,
+    NetDrift,
+    NoRecognition,
+)
 
 NOISE, DIFFUSION, VALUE = 0.3, 0.7, 1.4
 
@@ -54,3 +61,19 @@ def test_network_beside_the_pull_sees_everything():
 def test_bad_slack():
     with pytest.raises(ValueError, match="`slack` must be one positive number"):
         BridgeDrift(1, 2, (), slack=0.0, key=jr.key(0))
+
+
+@pytest.mark.parametrize("kind", [LatentSDE, LatentODE])
+def test_start_drift_scales_the_network_at_first(kind):
+    z = jnp.array([0.5, -2.0])
+
+    def drift(scale):
+        options = {"activation": jax.nn.softplus, "start_drift": scale}
+        model = kind.make(NoRecognition(2), 1, **options, key=jr.key(0))
+        return model.prior_drift if kind is LatentSDE else model.drift
+
+    whole = drift(1.0)
+    assert isinstance(whole, NetDrift)
+    assert np.all(np.abs(whole(0.0, z)) > 0)
+    np.testing.assert_allclose(drift(0.1)(0.0, z), 0.1 * whole(0.0, z), rtol=1e-5)
+    np.testing.assert_array_equal(drift(0.0)(0.0, z), np.zeros(2))

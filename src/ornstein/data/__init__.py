@@ -35,6 +35,7 @@ from ._corruptions import (
 )
 from ._error import DataError as DataError, DataNotFoundError as DataNotFoundError
 from ._inputs import read_inputs as read_inputs
+from ._lengths import of_lengths as of_lengths
 from ._load import list_data as list_data, load as load
 from ._long_csv import LongTable as LongTable, read_long_csv as read_long_csv
 from ._series import Series as Series

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import PRNGKeyArray
-from ..data import Data, Split
+from ..data import Data, Series, Split
 from ..evaluate import component_diversity, evaluate
 from ..functions import (
     SDEBNN,
@@ -27,6 +27,9 @@ from ..predict import Fitted, Prediction, predict
 
 _BOUND_ROWS = 10_000
 """Of larger data sets the bound is estimated from this many training rows."""
+
+_BOUND_TIMES = 100_000
+"""Of series, whose rows cost their times each, rows with as many as this in all."""
 
 _BLOCK_ROWS = 1_000
 
@@ -135,6 +138,8 @@ def bound(
     rows_key, draws_key = jax.random.split(key)
     num_data = len(split)
     num_rows = min(num_data, _BOUND_ROWS)
+    if isinstance(split.x, Series):
+        num_rows = min(num_rows, max(1, _BOUND_TIMES // split.x.num_times))
     chosen = np.asarray(jax.random.permutation(rows_key, num_data)[:num_rows])
     size = min(num_rows, _BLOCK_ROWS)
     total, shared = np.zeros(num_draws), {}

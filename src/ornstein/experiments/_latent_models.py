@@ -61,6 +61,7 @@ def build_latent_sde(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Latent
         drift_widths=sizes(recipe.model.drift_widths, "drift-widths"),
         decoder_widths=_decoder_widths(options, data),
         activation=activation_from_name(recipe.model.activation),
+        start_drift=options.start_drift,
         sees_time=options.drift_sees_time,
         extrapolates_posterior=options.extrapolates_posterior,
         integrator=_integrator(recipe),
@@ -83,6 +84,7 @@ def build_latent_ode(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Latent
         drift_widths=sizes(recipe.model.drift_widths, "drift-widths"),
         decoder_widths=_decoder_widths(options, data),
         activation=activation_from_name(recipe.model.activation),
+        start_drift=options.start_drift,
         integrator=_integrator(recipe),
         estimator=ESTIMATORS[recipe.solver.estimator],
         key=model_key,
@@ -199,6 +201,10 @@ def _check(recipe: Recipe, kind: str) -> None:
     for name, value in numbers.items():
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"--{name} must be positive, got {value}.")
+    if not (np.isfinite(options.start_drift) and options.start_drift >= 0):
+        raise ValueError(
+            f"--start-drift must not be negative, got {options.start_drift}."
+        )
     if not _LEAST_NOISE < options.max_noise < np.inf:
         raise ValueError(
             f"--max-noise must be above {_LEAST_NOISE}, the least noise, got "
@@ -217,6 +223,8 @@ def _check_unread(recipe: Recipe) -> None:
         raise _does_nothing("sigma", "latent-noise net")
     if options.latent_noise != "net" and options.max_noise != default.latent.max_noise:
         raise _does_nothing("max-noise", f"latent-noise {options.latent_noise}")
+    if options.latent_prior != "net" and options.start_drift != 1:
+        raise _does_nothing("start-drift", f"latent-prior {options.latent_prior}")
     if options.latent_prior == "net" and model.rate != default.model.rate:
         raise _does_nothing("rate", "latent-prior net")
 

@@ -8,7 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from .._types import Bool
-from ..data import Data, DataError, Series, Split, at_tempos, load_series_csv, windows
+from ..data import (
+    Data,
+    DataError,
+    Series,
+    Split,
+    at_tempos,
+    load_series_csv,
+    of_lengths,
+    windows,
+)
 from ..data._table import read_table
 from ._options import DataOptions
 from ._series_options import SeriesOptions
@@ -18,7 +27,7 @@ _GAP = 0.1
 """The median gap between times, on the model's: networks and their drifts are of order
 1, and so are the motion capture (0.1) and toys (0.02 to 0.1) of the papers."""
 
-_OF_ALL = ("test_seen", "start_every", "tempos", "input_noise")
+_OF_ALL = ("test_seen", "start_every", "tempos", "lengths", "input_noise")
 """Options that sequences have which are no table too."""
 
 _WHOLE_NOTE = "The test series are judged by values that the model was shown."
@@ -175,6 +184,24 @@ def with_tempos(data: Data, tempos: Sequence[float]) -> Data:
     train = Split(at_tempos(data.train.x, tempos), at_tempos(data.train.y, tempos))
     listed = ", ".join(f"{tempo:g}" for tempo in tempos)
     note = f"Each training series is learned at the tempos {listed}."
+    return dataclasses.replace(data, train=train, notes=(*data.notes, note))
+
+
+def with_lengths(data: Data, lengths: Sequence[int]) -> Data:
+    """Each training series again, cut short.
+
+    Args:
+        data: sequences.
+        lengths: as `of_lengths` takes them; none leaves the data as they are.
+
+    Raises:
+        ValueError: for one that no series has.
+    """
+    if not lengths:
+        return data
+    train = Split(of_lengths(data.train.x, lengths), of_lengths(data.train.y, lengths))
+    listed = ", ".join(map(str, lengths))
+    note = f"Each training series is learned up to its points {listed}."
     return dataclasses.replace(data, train=train, notes=(*data.notes, note))
 
 

@@ -33,6 +33,8 @@ class SeriesOptions:
             motion that does not depend on when it is watched.
         tempos: learn each training series at these tempos, such as 0.9 1 1.1, for
             motions that may be faster or slower; at its own by default.
+        lengths: learn each training series up to each of these numbers of its points,
+            such as 50 120 300, so that near points count more; whole by default.
         input_noise: standard deviation of noise added, in training, to what the
             recognition sees, in units of the values as the model has them.
     """
@@ -47,6 +49,7 @@ class SeriesOptions:
     test_seen: float = 0.5
     start_every: int = 0
     tempos: tuple[float, ...] = ()
+    lengths: tuple[int, ...] = ()
     input_noise: float = 0.0
 
 
@@ -69,6 +72,8 @@ class LatentOptions:
         max_noise: the largest that --latent-noise net can be.
         start_scale: standard deviation of z at the first time a priori.
         learn_start: train it, and the mean.
+        start_drift: multiplies the last layer of the drift's network (the prior's, of
+            latent-sde) at first. Over long times --activation softplus needs little.
         drift_sees_time: whether the posterior's drift sees the time itself.
         extrapolates_posterior: keep the posterior's drift past the last observation,
             where the prior's takes over otherwise.
@@ -87,6 +92,7 @@ class LatentOptions:
     max_noise: float = 1.0
     start_scale: float = 1.0
     learn_start: bool = False
+    start_drift: float = 1.0
     drift_sees_time: bool = True
     extrapolates_posterior: bool = False
     decoder_widths: str = "none"

@@ -33,7 +33,13 @@ from ._latent_models import recognition_kind
 from ._options import ScheduleName, TrainingOptions
 from ._recipe import Recipe
 from ._rows import load_data
-from ._sequences import ask_for_the_rest, is_table, with_later_starts, with_tempos
+from ._sequences import (
+    ask_for_the_rest,
+    is_table,
+    with_later_starts,
+    with_lengths,
+    with_tempos,
+)
 
 SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
     "cosine": {"weights": Cosine(), "noise": Cosine()},
@@ -242,6 +248,7 @@ def _load(recipe: Recipe) -> Data:
         return data
     data = with_later_starts(data, recipe.series.start_every)
     data = with_tempos(data, recipe.series.tempos)
+    data = with_lengths(data, recipe.series.lengths)
     kind = recognition_kind(recipe.latent, data)
     num_frames = recipe.latent.frames if kind == "first-frames" else None
     fraction = recipe.series.test_seen

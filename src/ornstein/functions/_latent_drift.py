@@ -61,6 +61,9 @@ class NetDrift(eqx.Module):
         sees_time: whether the law of motion may change over time. One that doesn't
             also holds past the last time of the training data.
         activation: the nonlinearity.
+        output_scale: multiplies the last layer's initial parameters. Paths of an
+            unbounded activation grow exponentially at 1: over 30 units of time a
+            softplus's reach 1e3 to 1e12.
         key: randomness of the weights.
     """
 
@@ -74,11 +77,18 @@ class NetDrift(eqx.Module):
         *,
         sees_time: bool = False,
         activation: Callable[[Array], Array] = tanh,
+        output_scale: float = 1.0,
         key: PRNGKeyArray,
     ):
         self.sees_time = sees_time
-        in_size = size + int(sees_time)
-        self.net = MLP(in_size, size, width_sizes, activation=activation, key=key)
+        self.net = MLP(
+            size + int(sees_time),
+            size,
+            width_sizes,
+            activation=activation,
+            output_scale=output_scale,
+            key=key,
+        )
 
     def __call__(
         self, t: RealScalar, z: Float[Array, " latent"]

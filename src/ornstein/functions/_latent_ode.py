@@ -78,6 +78,7 @@ class LatentODE(AbstractRandomFunction):
         drift_widths: Sequence[int] = (64,),
         decoder_widths: Sequence[int] = (),
         activation: Callable[[Array], Array] = tanh,
+        start_drift: float = 1.0,
         integrator: Integrator | None = None,
         estimator: AbstractPathKL | None = None,
         key: PRNGKeyArray,
@@ -92,6 +93,8 @@ class LatentODE(AbstractRandomFunction):
             drift_widths: hidden widths of the drift's network.
             decoder_widths: hidden widths of the decoder; none for a linear one.
             activation: of the drift's network and the decoder.
+            start_drift: multiplies the last layer of the drift's network at first; see
+                `NetDrift` for when to begin with little.
             integrator: by default a step of `RK4` from one time to the next,
                 differentiated by `Checkpointed`.
             estimator: of KL(z₀); `KL()`.
@@ -100,7 +103,13 @@ class LatentODE(AbstractRandomFunction):
         size = recognition.latent_size
         drift_key, decoder_key = jr.split(key)
         if drift is None:
-            drift = NetDrift(size, drift_widths, activation=activation, key=drift_key)
+            drift = NetDrift(
+                size,
+                drift_widths,
+                activation=activation,
+                output_scale=start_drift,
+                key=drift_key,
+            )
         if integrator is None:
             integrator = Integrator(RK4(), Grid(), Checkpointed())
         return LatentODE(

@@ -130,6 +130,7 @@ class LatentSDE(AbstractRandomFunction):
         drift_widths: Sequence[int] = (64,),
         decoder_widths: Sequence[int] = (),
         activation: Callable[[Array], Array] = tanh,
+        start_drift: float = 1.0,
         sees_time: bool = True,
         is_relative: bool = True,
         extrapolates_posterior: bool = False,
@@ -152,6 +153,8 @@ class LatentSDE(AbstractRandomFunction):
             drift_widths: hidden widths of the drifts' networks.
             decoder_widths: hidden widths of the decoder; none for a linear one.
             activation: of the drifts' networks and the decoder.
+            start_drift: multiplies the last layer of the prior's drift network at
+                first; see `NetDrift` for when to begin with little.
             sees_time: whether the posterior's drift sees t itself.
             is_relative: whether the network adds to the prior's drift. The posterior
                 is then the prior at first.
@@ -174,7 +177,13 @@ class LatentSDE(AbstractRandomFunction):
                 )
             prior, diffusion = ProcessDrift(prior), ProcessDiffusion(prior)
         if prior is None:
-            prior = NetDrift(size, drift_widths, activation=activation, key=prior_key)
+            prior = NetDrift(
+                size,
+                drift_widths,
+                activation=activation,
+                output_scale=start_drift,
+                key=prior_key,
+            )
         if diffusion is None:
             diffusion = NetDiffusion(size, key=noise_key)
         if integrator is None:
