@@ -108,7 +108,9 @@ def test_severities_of_corruptions(folder: Path):
     ours = {"data": "digits", "models": (str(file),)}
     rows = _fig7.FIG7.run(study("fig7", [], **ours))
     assert [row["severity"] for row in rows] == list(range(6))
-    (whole,) = _fig7.FIG9.run(study("fig7", [], **ours))
+    said: list[str] = []
+    (whole,) = _fig7.FIG9.run(study("fig9", said, **ours))
+    assert "corrupted_mine_0: kept from before" in said
     errors = [row["error"] for row in rows[1:]]
     assert whole["mce"] == pytest.approx(np.mean(errors))
     assert whole["clean_error"] == pytest.approx(rows[0]["error"])

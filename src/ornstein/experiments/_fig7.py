@@ -1,6 +1,7 @@
 """Errors and calibration under corruptions: figures 7 and 9 of Xu et al. (2022).
 
 The networks are those of table 1 in its own folder, trained if they are not there yet.
+Their scores lie beside them, for both figures.
 """
 
 from typing import Any
@@ -10,7 +11,7 @@ import jax
 from ..plot import method_curves
 from ..report import save_figure
 from ._corrupted import judge_corruptions
-from ._recipe_files import load_recipe
+from ._recipe_files import load_recipe, model_name
 from ._study import Experiment, ScaleName, Study
 from ._table1_dial import table_study
 from ._table1_runs import trained_row
@@ -32,7 +33,8 @@ def _judged(study: Study) -> list[dict[str, Any]]:
 
 
 def _judged_one(study: Study, model: str, seed: int) -> dict[str, Any]:
-    prepared, fit, record = trained_row(table_study(study), study.data, model, seed)
+    table = table_study(study)
+    prepared, fit, record = trained_row(table, study.data, model, seed)
     num_rows = _ROWS[study.scale]
     if num_rows is not None:
         num_rows = min(num_rows, len(prepared.data.test))
@@ -40,8 +42,8 @@ def _judged_one(study: Study, model: str, seed: int) -> dict[str, Any]:
     # A multiple of the strata: every member of an ensemble counts alike.
     num_draws = max(1, round(_NUM_DRAWS / fit.model.num_strata)) * fit.model.num_strata
     settings = {"rows": num_rows, "draws": num_draws, "trained": record["provenance"]}
-    found = study.piece(
-        f"{study.data}_{model}_{seed}",
+    found = table.piece(
+        f"corrupted_{model_name(model)}_{seed}",
         settings,
         lambda: judge_corruptions(
             fit,
