@@ -21,8 +21,8 @@ def test_a_test_row_shows_three_frames_and_asks_for_the_rest(data_dir: Path, mod
         assert len(split) == num_rows
         np.testing.assert_array_equal(split.x.mask.all((0, 2)), np.arange(300) < 3)
         np.testing.assert_array_equal(split.y.mask.all((0, 2)), np.arange(300) >= 3)
-    # 16 sequences from 21 starts at 5 tempos; raw units: errors are the papers'.
-    assert len(data.train) == 16 * 21 * 5
+    # 16 sequences, 11 starts, 5 tempos, 3 lengths; raw units: errors are the papers'.
+    assert len(data.train) == 16 * 11 * 5 * 3
     assert data.y_scaling is None
 
 
@@ -34,6 +34,7 @@ def test_the_score_is_the_error_of_the_mean_of_the_asked(data_dir: Path):
         epochs=1,
         start_every=200,
         tempos=(),
+        lengths=(),
         test_draws=4,
         train_rows=2,
     )
