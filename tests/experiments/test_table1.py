@@ -168,6 +168,15 @@ def test_another_recipe_is_refused(folder: Path, tmp_path: Path):
         table(records)
 
 
+def test_options_that_did_not_exist_have_their_defaults(folder: Path):
+    """A table of runs from before and after an option was added."""
+    paths = sorted((folder / "out").glob("tiny-*.json"))
+    older, newer = (json.loads(path.read_text()) for path in paths)
+    del older["recipe"]["latent"]
+    (row,) = table([older, newer])
+    assert row["seeds"] == 2
+
+
 def test_a_damaged_result_is_refused(tmp_path: Path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "tiny-0.json").write_text('{"version": ')

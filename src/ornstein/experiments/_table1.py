@@ -10,7 +10,7 @@ import numpy as np
 
 from ._recipe_files import load_recipe, model_name, recipe_names
 from ._study import Experiment, Study
-from ._table1_runs import finished_row, read_record, trained_row
+from ._table1_runs import finished_row, read_record, recipe_of, trained_row
 
 PAPER: dict[str, dict[str, tuple[str, str]]] = {
     "mnist": {
@@ -115,21 +115,14 @@ def _row(model: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _check_same(model: str, runs: list[dict[str, Any]]) -> None:
-    """Runs of one row differ in their seeds alone."""
-    recipes = [_without_seed(run["recipe"]) for run in runs]
+    """Runs of one row differ in their seeds alone, and in options of other versions."""
+    recipes = [recipe_of(run) for run in runs]
     for run, recipe in zip(runs, recipes, strict=True):
-        if recipe != recipes[0]:
+        if recipe is None or recipe != recipes[0]:
             raise ValueError(
                 f"{model}-{runs[0]['seed']}.json and {model}-{run['seed']}.json are of "
                 "different recipes: remove one, or name another folder with --out."
             )
-
-
-def _without_seed(recipe: dict[str, Any]) -> dict[str, Any]:
-    return {
-        part: {name: value for name, value in options.items() if name != "seed"}
-        for part, options in recipe.items()
-    }
 
 
 def _records(study: Study) -> list[dict[str, Any]]:

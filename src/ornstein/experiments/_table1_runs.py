@@ -147,6 +147,18 @@ def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
     return record
 
 
+def recipe_of(record: Mapping[str, Any]) -> Recipe | SampleRecipe | None:
+    """The recipe of a result, at seed 0; `None` if this version has none like it.
+
+    An option that the result does not name did not exist when it was made, and has its
+    default: that is what the run did.
+    """
+    kinds = (Recipe, SampleRecipe)
+    read = (_read_recipe(record, kind) for kind in kinds)
+    found = next((recipe for recipe in read if recipe is not None), None)
+    return None if found is None else with_seed(found, 0)
+
+
 def _recipe_of(study: Study, data: str, model: str, seed: int) -> Recipe | SampleRecipe:
     return with_seed(load_recipe(data, model, study.scale)[1], seed)
 
