@@ -12,7 +12,7 @@ SERIES = Series.of(TIMES, VALUES)
 
 def test_rows_at_each_length_in_turn():
     found = of_lengths(SERIES, [3, 4])
-    seen = np.asarray(found.mask).all(-1)
+    seen = np.all(found.mask, axis=-1)
     np.testing.assert_array_equal(seen[:2], [[True, True, True, False]] * 2)
     assert seen[2:].all()
     for start in (0, 2):
