@@ -1,5 +1,6 @@
 """How a fit bears corrupted images: errors and calibration at five severities."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ def judge_corruptions(
     data_dir: str | Path | None = None,
     seed: int = 0,
     say: Callable[[str], None] | None = None,
+    keep: Callable[[str, Callable[[], Any]], Any] | None = None,
 ) -> dict[str, Any]:
     r"""Scores of the first test images under each corruption at each severity.
 
@@ -44,6 +46,8 @@ def judge_corruptions(
         data_dir: as of `ornstein.data.load`; where the files of CIFAR-10-C may lie.
         seed: of generated corruptions.
         say: takes a line about the images, and one on each corruption.
+        keep: takes "clean" or a corruption's name and what computes its scores, and
+            returns them: `Study.piece`, say, for a run in several sittings.
 
     Returns:
         `rows`: for each corruption and severity `error` (1 - accuracy), `accuracy`,
@@ -89,12 +93,18 @@ def judge_corruptions(
         found["error"] = 1 - found["accuracy"]
         return {name: found[name] for name in _SCORES}
 
-    clean = scores(data.test.x[:num_rows])
-    rows: list[dict[str, Any]] = []
-    for name in names:
+    def scores_of(name: str) -> list[dict[str, Any]]:
+        found = []
         for severity in SEVERITIES:
             x = scale.from_bytes(corrupted.images(name, severity))
-            rows.append({"corruption": name, "severity": severity, **scores(x)})
+            found.append({"corruption": name, "severity": severity, **scores(x)})
+        return found
+
+    keep = _computed if keep is None else keep
+    clean = keep("clean", lambda: scores(data.test.x[:num_rows]))
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        rows += keep(name, functools.partial(scores_of, name))
         errors = [row["error"] for row in rows[-len(SEVERITIES) :]]
         say(f"{name}: error {', '.join(f'{error:.3f}' for error in errors)}")
     return {
@@ -146,6 +156,11 @@ def summarise_corruptions(
         "per_severity": per_severity,
         "per_corruption": per_corruption,
     }
+
+
+def _computed(name: str, compute: Callable[[], Any]) -> Any:
+    del name
+    return compute()
 
 
 def _nothing(line: str) -> None:

@@ -49,17 +49,16 @@ def _judged_one(study: Study, model: str, seed: int) -> dict[str, Any]:
     if isinstance(fit.model, Deterministic):
         num_draws = 1  # all are the same
     settings = {"rows": num_rows, "draws": num_draws, "trained": record["provenance"]}
-    found = table.piece(
-        f"corrupted_{model_name(model)}_{seed}",
-        settings,
-        lambda: judge_corruptions(
-            fit,
-            prepared.data,
-            num_draws=num_draws,
-            key=key,
-            num_rows=num_rows,
-            data_dir=prepared.recipe.data.data_dir,
-            say=study.say,
+    found = judge_corruptions(
+        fit,
+        prepared.data,
+        num_draws=num_draws,
+        key=key,
+        num_rows=num_rows,
+        data_dir=prepared.recipe.data.data_dir,
+        say=study.say,
+        keep=lambda name, compute: table.piece(
+            f"corrupted_{model_name(model)}_{seed}_{name}", settings, compute
         ),
     )
     return {"model": model, "seed": seed, "notes": record["notes"]} | found
