@@ -116,9 +116,9 @@ def _row(model: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _check_same(model: str, runs: list[dict[str, Any]]) -> None:
     """Runs of one row differ in their seeds alone, and in options of other versions."""
-    recipes = [recipe_of(run) for run in runs]
+    recipes = [recipe_of(run) or run["recipe"] for run in runs]
     for run, recipe in zip(runs, recipes, strict=True):
-        if recipe is None or recipe != recipes[0]:
+        if recipe != recipes[0]:
             raise ValueError(
                 f"{model}-{runs[0]['seed']}.json and {model}-{run['seed']}.json are of "
                 "different recipes: remove one, or name another folder with --out."
