@@ -1,7 +1,7 @@
 """Sequences as a recipe learns them: loaded, on the model's time, and half hidden."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -161,12 +161,11 @@ def with_later_starts(data: Data, every: int) -> Data:
             f"{furthest}, or 0 for its first alone."
         )
     starts = range(0, furthest + 1, every)
-    train = Split(windows(data.train.x, starts), windows(data.train.y, starts))
     note = (
         f"Each training series is learned from {len(starts)} of its points on, every "
         f"{every}."
     )
-    return dataclasses.replace(data, train=train, notes=(*data.notes, note))
+    return _learned_as(data, lambda series: windows(series, starts), note)
 
 
 def with_tempos(data: Data, tempos: Sequence[float]) -> Data:
@@ -181,10 +180,9 @@ def with_tempos(data: Data, tempos: Sequence[float]) -> Data:
     """
     if not tempos:
         return data
-    train = Split(at_tempos(data.train.x, tempos), at_tempos(data.train.y, tempos))
     listed = ", ".join(f"{tempo:g}" for tempo in tempos)
     note = f"Each training series is learned at the tempos {listed}."
-    return dataclasses.replace(data, train=train, notes=(*data.notes, note))
+    return _learned_as(data, lambda series: at_tempos(series, tempos), note)
 
 
 def with_lengths(data: Data, lengths: Sequence[int]) -> Data:
@@ -199,9 +197,14 @@ def with_lengths(data: Data, lengths: Sequence[int]) -> Data:
     """
     if not lengths:
         return data
-    train = Split(of_lengths(data.train.x, lengths), of_lengths(data.train.y, lengths))
     listed = ", ".join(map(str, lengths))
     note = f"Each training series is learned up to its points {listed}."
+    return _learned_as(data, lambda series: of_lengths(series, lengths), note)
+
+
+def _learned_as(data: Data, again: Callable[[Series], Series], note: str) -> Data:
+    """Sequences with more training rows, and a note that says so."""
+    train = Split(again(data.train.x), again(data.train.y))
     return dataclasses.replace(data, train=train, notes=(*data.notes, note))
 
 
