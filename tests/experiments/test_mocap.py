@@ -8,7 +8,8 @@ import pytest
 
 from ornstein.experiments import Recipe, load_recipe, prepare, preset_recipe
 from ornstein.experiments._mocap import _judged, summary
-from ornstein.experiments._training import fit_options
+from ornstein.experiments._training import Keys, fit_options, train
+from ornstein.predict import predict
 
 
 @pytest.mark.parametrize("model", ["latent-sde", "latent-ode"])
@@ -44,6 +45,14 @@ def test_the_score_is_the_error_of_the_mean_of_the_asked(data_dir: Path):
     thirds = [v for name, v in found.items() if name.startswith("mse_frames")]
     assert found["test_mse"] == pytest.approx(np.mean(thirds), rel=1e-5)
     assert len(found["loss"]) == len(found["val_nll"]) == 1
+    prepared = prepare(recipe)
+    held = prepared.data.validation
+    assert held is not None
+    key = Keys.of(recipe).test
+    draws = predict(train(prepared), held.x, key=key, num_draws=4)
+    by_hand = np.mean((np.asarray(draws.mean) - held.y.values)[:, 3:] ** 2)
+    assert found["val_mse"] == pytest.approx(by_hand, rel=1e-3)
+    assert found["val_mse"] != pytest.approx(found["test_mse"], rel=1e-3)
 
 
 def test_summary_is_over_seeds():

@@ -2,18 +2,22 @@
 
 Protocol: 16, 3 and 4 sequences of 300 frames, in raw units; the first three frames of
 a test sequence are encoded, and the other 297 scored: the mean of 50 draws, then the
-square of its error, averaged over frames and sensors.
+square of its error, averaged over frames and sensors. The same of the validation
+sequences, by which settings can be chosen, is `val_mse`.
 """
 
 from typing import Any
 
 import numpy as np
 
+from ..data import Series, Split
 from ..plot import method_curves
+from ..predict import Prediction, predict
 from ..report import save_figure
 from ._recipe import Recipe
 from ._recipe_files import load_recipe, with_seed
 from ._study import Experiment, Study, fit_and_judge
+from ._training import Keys
 
 _MODELS = ("latent-sde", "latent-ode")
 _KEPT = (
@@ -55,26 +59,36 @@ def _run(study: Study) -> list[dict[str, Any]]:
 
 def _judged(recipe: Recipe) -> dict[str, Any]:
     prepared, fit, scores, prediction = fit_and_judge(recipe)
-    test = prepared.data.test.y
-    error = np.square(np.asarray(prediction.mean) - test.values)
-    is_asked = np.asarray(test.mask)
+    error, is_asked = _errors(prediction, prepared.data.test)
     by_series = [float(np.mean(e[m])) for e, m in zip(error, is_asked, strict=True)]
     asked = np.flatnonzero(is_asked.all(axis=(0, 2)))
     thirds = {
         name: float(np.mean(error[:, part]))
         for name, part in zip(_THIRDS, np.array_split(asked, 3), strict=True)
     }
+    held = prepared.data.validation
+    assert held is not None
+    draws, key = recipe.training.test_draws, Keys.of(recipe).test
+    on_held = _errors(predict(fit, held.x, key=key, num_draws=draws), held)
     found = {name: scores[name] for name in _KEPT if name in scores}
     curves = {name: fit.history[name].tolist() for name in _CURVES}
     return {
         "test_mse": float(np.mean(error[is_asked])),
         "test_mse_by_series": by_series,
+        "val_mse": float(np.mean(on_held[0][on_held[1]])),
         **thirds,
         **found,
         "train_seconds": float(fit.history["seconds"][-1]),
         "notes": list(prepared.data.notes),
         **curves,
     }
+
+
+def _errors(prediction: Prediction, split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Of each value the square of the error of the mean, and whether it was asked."""
+    assert isinstance(split.y, Series)
+    error = np.square(np.asarray(prediction.mean) - split.y.values)
+    return error, np.asarray(split.y.mask)
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
