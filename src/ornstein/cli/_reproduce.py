@@ -49,6 +49,7 @@ ExperimentName = Literal[
     "latent-gbm",
     "lorenz",
     "mocap",
+    "mocap-tempos",
     "latent-toy",
     "table1",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._types import Bool, Float
 from ..data import Series, Split
 from ..plot import method_curves
 from ..predict import Prediction, predict
@@ -59,7 +60,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
 
 def _judged(recipe: Recipe) -> dict[str, Any]:
     prepared, fit, scores, prediction = fit_and_judge(recipe)
-    error, is_asked = _errors(prediction, prepared.data.test)
+    error, is_asked = squared_errors(prediction, prepared.data.test)
     by_series = [float(np.mean(e[m])) for e, m in zip(error, is_asked, strict=True)]
     asked = np.flatnonzero(is_asked.all(axis=(0, 2)))
     thirds = {
@@ -69,7 +70,7 @@ def _judged(recipe: Recipe) -> dict[str, Any]:
     held = prepared.data.validation
     assert held is not None
     draws, key = recipe.training.test_draws, Keys.of(recipe).test
-    on_held = _errors(predict(fit, held.x, key=key, num_draws=draws), held)
+    on_held = squared_errors(predict(fit, held.x, key=key, num_draws=draws), held)
     found = {name: scores[name] for name in _KEPT if name in scores}
     curves = {name: fit.history[name].tolist() for name in _CURVES}
     return {
@@ -84,8 +85,15 @@ def _judged(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _errors(prediction: Prediction, split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """Of each value the square of the error of the mean, and whether it was asked."""
+def squared_errors(
+    prediction: Prediction, split: Split
+) -> tuple[Float[np.ndarray, "rows times features"], Bool[np.ndarray, "..."]]:
+    """The square of the error of the mean of the draws, and where values were asked.
+
+    Args:
+        prediction: of the split's series.
+        split: with targets in raw units.
+    """
     assert isinstance(split.y, Series)
     error = np.square(np.asarray(prediction.mean) - split.y.values)
     return error, np.asarray(split.y.mask)

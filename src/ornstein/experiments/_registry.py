@@ -31,6 +31,7 @@ from ._latent_toy import LATENT_TOY
 from ._lorenz import LORENZ
 from ._mnist_samplers import MNIST_SAMPLERS
 from ._mocap import MOCAP
+from ._mocap_tempos import MOCAP_TEMPOS
 from ._posterior import POSTERIOR
 from ._sghmc_distributions import SGHMC_DISTRIBUTIONS
 from ._stl_training import STL_TRAINING
@@ -76,6 +77,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "latent-toy": LATENT_TOY,
     "lorenz": LORENZ,
     "mocap": MOCAP,
+    "mocap-tempos": MOCAP_TEMPOS,
     "table1": TABLE1,
 }
 """What `ornstein reproduce NAME` runs."""

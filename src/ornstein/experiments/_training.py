@@ -244,8 +244,19 @@ def _load(recipe: Recipe) -> Data:
             "with --time, and the one that tells series apart, if any, with --series."
         )
     data = load_data(recipe.data, recipe.series, seed=recipe.training.seed)
-    if data.task != "series":
-        return data
+    return data if data.task != "series" else arrange_series(recipe, data)
+
+
+def arrange_series(recipe: Recipe, data: Data) -> Data:
+    """Sequences as a recipe learns them, and cut into what is shown and what is asked.
+
+    Args:
+        recipe: how.
+        data: whole sequences.
+
+    Raises:
+        ValueError: for starts, tempos, lengths or a share that cannot be.
+    """
     data = with_later_starts(data, recipe.series.start_every)
     data = with_tempos(data, recipe.series.tempos)
     data = with_lengths(data, recipe.series.lengths)
