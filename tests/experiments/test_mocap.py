@@ -22,8 +22,8 @@ def test_a_test_row_shows_three_frames_and_asks_for_the_rest(data_dir: Path, mod
         assert len(split) == num_rows
         np.testing.assert_array_equal(split.x.mask.all((0, 2)), np.arange(300) < 3)
         np.testing.assert_array_equal(split.y.mask.all((0, 2)), np.arange(300) >= 3)
-    # 16 sequences, 41 starts, 2 tempos, 3 lengths; raw units: errors are the papers'.
-    assert len(data.train) == 16 * 41 * 2 * 3
+    # 16 sequences, 41 starts, 3 tempos, 3 lengths; raw units: errors are the papers'.
+    assert len(data.train) == 16 * 41 * 3 * 3
     assert data.y_scaling is None
 
 
