@@ -1,8 +1,9 @@
-"""At which tempos to learn motion capture: chosen by walks other than the test's.
+"""At which tempos to learn motion capture, asked of walks other than the test's.
 
 The latent SDE of `mocap` is trained without four of the 16 training walks, and judged
 by them and by the three validation walks; so with each four in turn, and each set of
-tempos. The test walks are not looked at.
+tempos. Training walks are all of one tempo, within 3 %, and validation walks slower by
+2, 15 and 7 %: what suits the ones does not suit the others.
 """
 
 import dataclasses
