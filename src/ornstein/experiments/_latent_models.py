@@ -23,6 +23,7 @@ from ..functions import (
     NetDiffusion,
     NoRecognition,
     ProcessDrift,
+    SplitRecognition,
 )
 from ..nn import activation_from_name
 from ..sde import Adaptive, Grid, OrnsteinUhlenbeck
@@ -33,6 +34,9 @@ from ._series_options import LatentOptions
 _SHORT = 50
 """Times up to which a single series' path is learned as a function of time: a network
 of the time cannot follow a longer one."""
+
+BY_FRAMES = ("first-frames", "first-frames-gru")
+"""Recognitions that begin a path from a series' first points."""
 
 _LEAST_NOISE = 1e-2
 """Of `NetDiffusion`, as by default."""
@@ -114,6 +118,12 @@ def _recognition(
     size, num_features = options.latent_size, data.num_outputs
     if kind == "none":
         return NoRecognition(size)
+    if kind == "first-frames-gru":
+        frames_key, series_key = jax.random.split(key)
+        return SplitRecognition(
+            _first_frames(recipe, num_features, context_size=0, key=frames_key),
+            _recognition(recipe, "gru", data, key=series_key),
+        )
     if kind == "gru":
         return GRURecognition(
             num_features,
@@ -122,12 +132,21 @@ def _recognition(
             context_size=options.context_size,
             key=key,
         )
+    return _first_frames(
+        recipe, num_features, context_size=options.context_size, key=key
+    )
+
+
+def _first_frames(
+    recipe: Recipe, num_features: int, *, context_size: int, key: PRNGKeyArray
+) -> FirstFrames:
+    options = recipe.latent
     return FirstFrames(
         options.frames,
         num_features,
-        size,
+        options.latent_size,
         width_sizes=(options.hidden_size,),
-        context_size=options.context_size,
+        context_size=context_size,
         activation=activation_from_name(recipe.model.activation),
         key=key,
     )
@@ -212,7 +231,7 @@ def _check(recipe: Recipe, kind: str) -> None:
         )
     if not (np.isfinite(recipe.model.rate) and recipe.model.rate >= 0):
         raise ValueError(f"--rate must not be negative, got {recipe.model.rate}.")
-    if options.frames != LatentOptions().frames and kind != "first-frames":
+    if options.frames != LatentOptions().frames and kind not in BY_FRAMES:
         raise _does_nothing("frames", f"recognition {kind}")
 
 

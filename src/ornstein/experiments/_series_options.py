@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal
 
-RecognitionName = Literal["auto", "gru", "first-frames", "none"]
+RecognitionName = Literal["auto", "gru", "first-frames", "first-frames-gru", "none"]
 LatentPriorName = Literal["net", "linear", "ou"]
 LatentNoiseName = Literal["net", "learned", "fixed"]
 HoldOutName = Literal["series", "time"]
@@ -27,7 +27,7 @@ class SeriesOptions:
         test_fraction: of the series, or of each series' times, for the test.
         test_seen: of each test series' observed times, what the model is shown; it is
             asked for the rest. Where the test rows do not say themselves; with
-            --recognition first-frames it is shown the frames.
+            --recognition first-frames or first-frames-gru it is shown the frames.
         start_every: learn each training series again from every so many of its
             points on, up to two thirds of it; 0 learns it from its first alone. For a
             motion that does not depend on when it is watched.
@@ -60,10 +60,12 @@ class LatentOptions:
     Attributes:
         latent_size: dimensions of the path z.
         recognition: what a series tells about its path: a recurrent network reads it
-            (gru), a network sees its first points (first-frames), or nothing does, for
+            (gru), a network sees its first points (first-frames), these say where the
+            path begins and a recurrent network where it goes in training, to continue
+            series from their first points (first-frames-gru), or nothing does, for
             a single series (none). auto is gru, but none for one series of up to 50
             times.
-        frames: points that first-frames sees.
+        frames: points that first-frames and first-frames-gru see first.
         hidden_size: hidden units of the recognition.
         context_size: numbers that it tells the posterior's drift.
         latent_prior: drift a priori: a network of z, linear, or Ornstein-Uhlenbeck.

@@ -29,7 +29,7 @@ from ..train import (
 from ..train._optimiser import Rule
 from ._build import build_likelihood
 from ._families import MODELS, build_model, check_options
-from ._latent_models import recognition_kind
+from ._latent_models import BY_FRAMES, recognition_kind
 from ._options import ScheduleName, TrainingOptions
 from ._recipe import Recipe
 from ._rows import load_data
@@ -261,7 +261,7 @@ def arrange_series(recipe: Recipe, data: Data) -> Data:
     data = with_tempos(data, recipe.series.tempos)
     data = with_lengths(data, recipe.series.lengths)
     kind = recognition_kind(recipe.latent, data)
-    num_frames = recipe.latent.frames if kind == "first-frames" else None
+    num_frames = recipe.latent.frames if kind in BY_FRAMES else None
     fraction = recipe.series.test_seen
     return ask_for_the_rest(data, fraction=fraction, num_frames=num_frames)
 

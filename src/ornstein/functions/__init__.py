@@ -61,6 +61,7 @@ from ._recognition import (
     NextContext as NextContext,
     NoRecognition as NoRecognition,
     Recognised as Recognised,
+    SplitRecognition as SplitRecognition,
     StaticContext as StaticContext,
 )
 from ._roughness import Roughness as Roughness, with_roughness as with_roughness

@@ -244,6 +244,48 @@ class FirstFrames(AbstractRecognition):
         return Recognised(*_normal(start, self.start_scale), StaticContext(context))
 
 
+class SplitRecognition(AbstractRecognition):
+    """q(z₀) by one encoder, and the context by another.
+
+    For series to be continued from their beginnings: with `FirstFrames` for the start,
+    q(z₀) is the same in training and where no more is seen, and with `GRURecognition`
+    for the context, the posterior's path follows what its start could not say. The
+    prior's drift and noise learn from such paths how far a continuation may stray.
+
+    Args:
+        start: its q(z₀) is used, its context is not.
+        context: the reverse.
+
+    Raises:
+        ValueError: if they disagree on the size of z.
+    """
+
+    start: AbstractRecognition
+    context: AbstractRecognition
+    latent_size: int = eqx.field(static=True)
+    context_size: int = eqx.field(static=True)
+
+    def __init__(self, start: AbstractRecognition, context: AbstractRecognition):
+        if start.latent_size != context.latent_size:
+            raise ValueError(
+                f"`start` gives {start.latent_size} latent dimensions and `context` "
+                f"{context.latent_size}: build both with one `latent_size`."
+            )
+        self.start, self.context = start, context
+        self.latent_size, self.context_size = start.latent_size, context.context_size
+
+    def __call__(
+        self,
+        ts: Float[Array, " times"],
+        values: Float[Array, "times features"],
+        mask: Bool[Array, "times features"],
+    ) -> Recognised:
+        """See `AbstractRecognition`."""
+        begun = self.start(ts, values, mask)
+        read = self.context(ts, values, mask)
+        return Recognised(begun.mean, begun.scale, read.context)
+
+
 class NoRecognition(AbstractRecognition):
     """No encoder: q(z₀) is a parameter, and the drift sees time and state alone.
 
