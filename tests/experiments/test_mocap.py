@@ -12,8 +12,13 @@ from ornstein.experiments._training import Keys, fit_options, train
 from ornstein.predict import predict
 
 
-@pytest.mark.parametrize("model", ["latent-sde", "latent-ode"])
-def test_a_test_row_shows_three_frames_and_asks_for_the_rest(data_dir: Path, model):
+@pytest.mark.parametrize(
+    ("model", "num_starts", "num_lengths"),
+    [("latent-sde", 21, 4), ("latent-ode", 41, 3)],
+)
+def test_a_test_row_shows_three_frames_and_asks_for_the_rest(
+    data_dir: Path, model: str, num_starts: int, num_lengths: int
+):
     seeds, recipe = load_recipe("mocap", model, "quick")
     assert seeds == (0, 1, 2)
     data = prepare(recipe.changed(data_dir=str(data_dir))).data
@@ -22,8 +27,8 @@ def test_a_test_row_shows_three_frames_and_asks_for_the_rest(data_dir: Path, mod
         assert len(split) == num_rows
         np.testing.assert_array_equal(split.x.mask.all((0, 2)), np.arange(300) < 3)
         np.testing.assert_array_equal(split.y.mask.all((0, 2)), np.arange(300) >= 3)
-    # 16 sequences, 41 starts, 3 tempos, 3 lengths; raw units: errors are the papers'.
-    assert len(data.train) == 16 * 41 * 3 * 3
+    # 16 sequences, three tempos; raw units: errors are the papers'.
+    assert len(data.train) == 16 * num_starts * 3 * num_lengths
     assert data.y_scaling is None
 
 

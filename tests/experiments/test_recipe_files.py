@@ -83,7 +83,7 @@ def test_counts_of_a_latent_model_are_those_of_the_model(data_dir: Path):
     _, recipe = load_recipe("mocap", "latent-sde", "quick")
     prepared = prepare(recipe.changed(data_dir=str(data_dir)))
     fit = Judged(prepared.model, prepared.likelihood)
-    assert count_parameters(recipe, (300, 50)) == num_trained(fit) == 10_522
+    assert count_parameters(recipe, (300, 50)) == num_trained(fit) == 28_479
 
 
 @pytest.mark.slow

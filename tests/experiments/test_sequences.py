@@ -24,6 +24,7 @@ from ornstein.functions import (
     NetDrift,
     NoRecognition,
     ProcessDrift,
+    SplitRecognition,
 )
 from ornstein.sde import Checkpointed, EulerMaruyama, Grid
 
@@ -151,6 +152,13 @@ def test_options_reach_the_parts(gappy: Data):
     np.testing.assert_allclose(model.start.scale, 2.0, rtol=1e-6)
     assert model.extrapolates_posterior
     assert not model.posterior_drift.sees_time
+    model = built(gappy, recognition="first-frames-gru", frames=4, hidden_size=7)
+    assert isinstance(model.recognition, SplitRecognition)
+    first, rest = model.recognition.start, model.recognition.context
+    assert isinstance(first, FirstFrames)
+    assert isinstance(rest, GRURecognition)
+    assert (first.num_frames, first.context_size) == (4, 0)
+    assert rest.cell.hidden_size == 7
     model = built(
         gappy,
         recognition="none",

@@ -19,6 +19,7 @@ from ornstein.functions import (
     NetDiffusion,
     NoRecognition,
     ProcessDrift,
+    SplitRecognition,
 )
 from ornstein.sde import (
     KL,
@@ -146,11 +147,11 @@ def series(seed=0, num_rows=4):
 
 def networks(kind="gru", **changes):
     """Away from the prior, so that whatever reaches the drift moves the path."""
-    if kind == "gru":
+    recognition = FirstFrames(3, 2, 3, width_sizes=(4,), key=jr.key(0))
+    if kind != "first frames":
         parts = {"hidden_size": 5, "context_size": 2, "key": jr.key(0)}
-        recognition = GRURecognition(2, 3, **parts)
-    else:
-        recognition = FirstFrames(3, 2, 3, width_sizes=(4,), key=jr.key(0))
+        gru = GRURecognition(2, 3, **parts)
+        recognition = gru if kind == "gru" else SplitRecognition(recognition, gru)
     choices = {
         "prior": PROCESS,
         "drift_widths": (6,),
@@ -164,7 +165,21 @@ def networks(kind="gru", **changes):
     return eqx.tree_at(where, model, drawn)
 
 
-@pytest.mark.parametrize("kind", ["gru", "first frames"])
+def test_a_split_recognition_begins_by_one_and_follows_the_other():
+    """Catches parts exchanged, and a context that the start's encoder gives."""
+    first = FirstFrames(3, 2, 3, width_sizes=(4,), context_size=0, key=jr.key(0))
+    rest = GRURecognition(2, 3, hidden_size=5, context_size=2, key=jr.key(1))
+    both = SplitRecognition(first, rest)
+    assert (both.latent_size, both.context_size) == (3, rest.context_size)
+    row = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], series())
+    args = (row.ts, jnp.where(row.mask, row.values, 0), row.mask)
+    seen, begun, read = both(*args), first(*args), rest(*args)
+    np.testing.assert_array_equal(seen.mean, begun.mean)
+    np.testing.assert_array_equal(seen.scale, begun.scale)
+    np.testing.assert_array_equal(seen.context(0.3), read.context(0.3))
+
+
+@pytest.mark.parametrize("kind", ["gru", "first frames", "both"])
 def test_missing_values_do_not_matter(kind):
     """NaN in their places changes nothing, nor the gradient. (Seen.)"""
     x = series()
@@ -455,6 +470,12 @@ REFUSED = {
     "sizes": (
         lambda: networks(start=LatentStart(2)),
         r"gives 3 latent dimensions and p\(z₀\) has 2",
+    ),
+    "sizes of encoders": (
+        lambda: SplitRecognition(
+            FirstFrames(3, 2, 3, key=jr.key(0)), GRURecognition(2, 4, key=jr.key(0))
+        ),
+        "`start` gives 3 latent dimensions and `context` 4",
     ),
     "a scale of the start": (
         lambda: LatentStart(2, scale=0.0),
