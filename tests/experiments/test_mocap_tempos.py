@@ -24,8 +24,8 @@ def test_each_training_walk_is_held_out_once_and_test_walks_are_not_there(data_d
     _same_walks(np.concatenate(held), whole.train.y.values)
 
 
-def test_a_fold_is_judged_by_the_frames_that_were_not_shown(data_dir: Path):
-    """Catches errors of training rows, of frames shown, and of repeated rows."""
+def test_a_fold_is_judged_by_each_walk_once(data_dir: Path):
+    """Catches errors of rows that were learned, or of every start, tempo and length."""
     _, recipe = load_recipe("mocap", "latent-sde", "quick")
     assert not isinstance(recipe, list)
     few = {"epochs": 1, "start_every": 200, "lengths": (50,), "test_draws": 2}

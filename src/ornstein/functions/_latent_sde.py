@@ -141,8 +141,8 @@ class LatentSDE(AbstractRandomFunction):
         """With networks for what is not given.
 
         Args:
-            recognition: `GRURecognition`, `FirstFrames`, or `NoRecognition` for a
-                single series; it knows the size of z.
+            recognition: `GRURecognition`, `FirstFrames`, `SplitRecognition` of both,
+                or `NoRecognition` for a single series; it knows the size of z.
             num_outputs: the likelihood's parameters: features of the series.
             prior: a process, with its drift and diffusion, neither of which is trained;
                 or a drift `(t, z)`, such as `LinearDrift`. By default a network of z
