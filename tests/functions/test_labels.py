@@ -112,8 +112,8 @@ def latent_start(kind: Any) -> Any:
 def normalised() -> Deterministic:
     """Batch statistics that begin with the array that a bias has."""
     net = Normalised(key=jr.key(0))
-    state = net.norm.index.init
-    return eqx.tree_at(lambda m: m.network.norm.offset, Deterministic(net), state[0])
+    first: Any = net.norm.index.init
+    return eqx.tree_at(lambda m: m.network.norm.offset, Deterministic(net), first[0])
 
 
 def tied() -> Deterministic:
