@@ -31,7 +31,7 @@ class RandomLinear(AbstractRandomFunction):
     weight: jax.Array
     shift: eqx.nn.StateIndex | None = None
     num_strata: int = 2
-    training_indices: tuple = (None,)
+    num_members: int = 1
     on_trace: list | None = eqx.field(static=True, default=None)
 
     def __call__(self, x, *, key, index=None, state=None):
@@ -44,6 +44,10 @@ class RandomLinear(AbstractRandomFunction):
         if state is not None and self.shift is not None:
             output = output + state.get(self.shift)
         return Draw(output, jnp.zeros(()), no_local_kl(x))
+
+    def member(self, number: Any) -> AbstractRandomFunction:
+        del number
+        return self
 
     def labels(self):
         return jax.tree.map(lambda _: "weights", self)

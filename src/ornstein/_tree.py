@@ -1,8 +1,50 @@
 """Trees of parameters, leaf by leaf: no flat vector is ever made of them."""
 
-import jax
+from collections.abc import Callable
+from typing import Any
 
-from ._types import Params, PRNGKeyArray
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._types import Params, PRNGKeyArray, PyTree
+
+
+def is_at(tree: PyTree, where: Callable[[Any], PyTree]) -> PyTree[bool]:
+    """For each leaf of a tree, whether it is an array at a place that `where` gives.
+
+    An array may stand at several places: a prior that is centred on a network's weights
+    holds the very arrays that its posterior begins with. A place is told by the array
+    that is found there, so `where` is shown copies of all but the first of equal ones.
+
+    Args:
+        tree: any tree.
+        where: the tree to one of its subtrees, or to any tree of them.
+
+    Raises:
+        ValueError: if `where` gives an array that is no leaf of the tree.
+    """
+    leaves, treedef = jax.tree.flatten(tree)
+    places: dict[int, int] = {}
+    shown = []
+    for number, leaf in enumerate(leaves):
+        if eqx.is_array(leaf):
+            if id(leaf) in places:
+                leaf = (jnp if isinstance(leaf, jax.Array) else np).array(leaf)
+            places[id(leaf)] = number
+        shown.append(leaf)
+    given = jax.tree.leaves(where(jax.tree.unflatten(treedef, shown)))
+    ids = {id(leaf) for leaf in given if eqx.is_array(leaf)}
+    if ids - places.keys():
+        raise ValueError(
+            f"`where` gave {len(ids - places.keys())} arrays that are no parts of the "
+            f"{type(tree).__name__} that it was shown, such as entries of an array or "
+            "what a property computes: give fields, as in `lambda net: net.layers[-1]`."
+        )
+    chosen = {places[found] for found in ids}
+    numbers = jax.tree.unflatten(treedef, range(len(leaves)))
+    return jax.tree.map(lambda number: number in chosen, numbers)
 
 
 def normal_like(tree: Params, *, key: PRNGKeyArray) -> Params:

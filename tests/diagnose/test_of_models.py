@@ -16,8 +16,10 @@ import ornstein as orn
 from ornstein.diagnose import diagnose
 from ornstein.diagnose._case import Case
 from ornstein.diagnose._draws_agree import between_draws, draws_agree
+from ornstein.diagnose._reversible_gap import reversible_gap
+from ornstein.functions import LatentStart, NoRecognition
 from ornstein.nn import MLP
-from ornstein.sde import EulerMaruyama, Fixed
+from ornstein.sde import EulerMaruyama, Fixed, Grid, ReversibleHeun
 
 KEY = jr.key(2)
 
@@ -117,6 +119,67 @@ def test_reversible_gap(healthy: orn.Fit):
     fast = lambda b: eqx.tree_at(lambda b: b.process.rate, b, 30.0)
     steps = orn.with_solver(healthy.model, stepsize=Fixed(0.1))
     assert "reversible-gap" in names(over_blocks(with_model(healthy, steps), fast))
+
+
+def gap_of(model: Any, x: Any, y: Any, likelihood: Any) -> float:
+    fit = orn.Fit(model, likelihood, None, {})
+    case = Case(fit, x, y, key=KEY, num_draws=2, history={}, num_data=None)
+    return reversible_gap(case).numbers["reversible_gap"]
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4])
+def test_reversible_gap_is_in_units_of_what_solves_start_from(size: float):
+    r"""$dh/dt = -4 h$ by reversible Heun's recursion in numpy. Catches (seen) a gap in
+    units of 1, by which every solve of large inputs would be unstable."""
+    network = orn.ODENet.for_vectors(
+        2,
+        1,
+        integrator=orn.Integrator(ReversibleHeun(), Fixed(0.25)),
+        key=jr.key(0),
+    )
+    model = eqx.tree_at(
+        lambda net: net.layers[-1].dynamics, network, lambda t, h: -4.0 * h
+    )
+    x = size * np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    y = hat = x.astype(float)
+    for _ in range(4):
+        new = 2 * y - hat - 4.0 * hat * 0.25
+        y, hat = y - 0.25 * 4.0 * (hat + new) / 2, new
+    expected = np.max(np.abs(y - hat)) / np.sqrt(np.mean(x.astype(float) ** 2))
+    rows = jnp.asarray(x), jnp.zeros((30, 1))
+    found = gap_of(orn.Deterministic(model), *rows, orn.Gaussian(0.1))
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_reversible_gap_of_sequences_is_in_units_of_their_start():
+    """Neither the clock nor missing values are a size. Catches both (seen)."""
+    start = LatentStart(2, mean=3.0, scale=4.0)
+    model = orn.LatentODE.make(
+        NoRecognition(2, mean=3.0, scale=4.0),
+        1,
+        start=start,
+        integrator=orn.Integrator(ReversibleHeun(), Grid(num_substeps=2)),
+        key=jr.key(0),
+    )
+    model = eqx.tree_at(lambda m: m.drift, model, lambda t, z: -z)
+    ts, values = np.linspace(0.0, 1.0, 5), np.ones((3, 5, 1), np.float32)
+    mask = np.ones(values.shape, bool)
+    mask[0, 1:3] = False
+    spoilt = np.where(mask, 50 * values, np.nan)
+    found = [
+        gap_of(model, x, x, orn.OverTime(orn.Gaussian(0.1)))
+        for x in (orn.Series.of(ts, values, mask), orn.Series.of(ts, spoilt, mask))
+    ]
+    late = orn.Series.of(ts + 1e3, values, mask)
+    found.append(gap_of(model, late, late, orn.OverTime(orn.Gaussian(0.1))))
+    assert found[0] > 0
+    np.testing.assert_allclose(found, found[0], rtol=1e-3)
+    fit = orn.Fit(model, orn.OverTime(orn.Gaussian(0.1)), None, {})
+    x = orn.Series.of(ts, values, mask)
+    case = Case(fit, x, x, key=KEY, num_draws=2, history={}, num_data=None)
+    assert case.drawn.report is not None
+    gap = float(case.drawn.report.reversible_gap)
+    assert found[0] == pytest.approx(gap / 5.0, rel=1e-5)  # sqrt(3² + 4²)
 
 
 def test_other_families_draws_and_scales():

@@ -145,7 +145,7 @@ def test_dropout_of_equinox_layers_is_that_of_ours():
 def test_ensemble_takes_its_members_in_turn(getkey):
     networks = [small_mlp(key=getkey()) for _ in range(3)]
     ensemble, x = Ensemble(networks), small_split().x
-    assert (ensemble.num_strata, ensemble.training_indices) == (3, (0, 1, 2))
+    assert (ensemble.num_strata, ensemble.num_members) == (3, 3)
     for index in range(5):
         expected = networks[index % 3](jnp.asarray(x))
         found = outputs(ensemble, x, getkey(), jnp.asarray(index))
@@ -167,7 +167,10 @@ def test_ensemble_of_random_functions_draws_from_each(getkey):
         np.testing.assert_allclose(draw.output, expected.output, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(draw.kl, expected.kl, rtol=1e-5)
     nested = Ensemble([ensemble, ensemble])
-    assert (nested.num_strata, nested.training_indices) == (4, (0, 1, 2, 3))
+    assert (nested.num_strata, nested.num_members) == (4, 4)
+    for number in range(4):
+        found = nested.member(jnp.asarray(number))
+        assert eqx.tree_equal(found, members[number // 2])
 
 
 def test_ensemble_trains_each_member_as_if_alone():

@@ -168,11 +168,10 @@ def test_draws_are_decided_by_key_and_index(case: Case):
 
 def test_parts_of_a_draw(case: Case):
     """Training and prediction have the same KL to pay, and rows of their own."""
-    assert case.function.training_indices in (
-        (None,),
-        tuple(range(case.function.num_strata)),
-    )
-    training = draw(case, jr.key(1), case.function.training_indices[0])
+    function = case.function
+    assert function.num_strata % function.num_members == 0
+    assert function.member(0).num_members == 1
+    training = draw(case._replace(function=function.member(0)), jr.key(1))
     assert training.output.shape[0] == training.local_kl.shape[0] == 6
     assert training.output.dtype == case.x.dtype
     assert np.isfinite(float(training.kl))

@@ -254,6 +254,26 @@ def test_after_the_last_observation_the_prior_moves_the_path(extrapolates):
     assert is_prior != extrapolates
 
 
+def test_a_last_frame_that_is_seen_in_part_is_the_last():
+    r"""The posterior holds, and costs $\tfrac12 \|c / g\|^2$ a time, up to the last
+    frame of which *any* value was observed: by hand, for a constant control. Catches
+    (seen) frames that count only where all values were observed."""
+    control = jnp.array([0.3, -0.6, 0.9])
+    model = eqx.tree_at(
+        lambda m: m.posterior_drift, networks(), lambda t, z, context: control
+    )
+    mask = np.ones((5, len(TIMES), 2), bool)
+    mask[1, -1, 0] = mask[2, -1, 1] = False
+    mask[3, -1] = False
+    mask[4, -2:], mask[4, -2, 1] = False, True
+    x = orn.Series.of(TIMES, jr.normal(jr.key(0), mask.shape), mask)
+    drawn = call(model, x, jr.key(3))
+    last = TIMES[np.array([-1, -1, -1, -2, -2])]
+    rate = 0.5 * float(jnp.sum(control**2)) / 0.6**2
+    expected = rate * (last - TIMES[0])
+    np.testing.assert_allclose(drawn.local_terms["kl_path"], expected, rtol=1e-5)
+
+
 def test_prior_samples_are_the_priors():
     """Moments of the Euler chain from p(z₀). (Seen: its mean left out.)"""
     start = LatentStart(3, mean=0.4, scale=0.5)

@@ -126,3 +126,48 @@ def test_prior_of_leaves_a_point_where_it_is():
     weights = jax.tree.leaves(eqx.filter(block.dynamics, eqx.is_inexact_array))
     for a, b in zip(weights, jax.tree.leaves(ys["w"]), strict=True):
         np.testing.assert_array_equal(a, b[0])
+
+
+def test_prior_of_leaves_points_beside_random_weights():
+    """Two steps of Euler by hand, f_h's last layer random and its first a point.
+    Catches (seen) the points of `where` set to zero, and with them all of f_h."""
+    model = away_from_prior(
+        small_model(
+            where=lambda f_h: f_h.layers[-1],
+            integrator=Integrator(stepsize=Fixed(0.5)),
+        )
+    )
+    twin = prior_of(model)
+    (ys,) = eqx.filter_jit(
+        lambda m: m.trajectory(jnp.asarray(X), np.array([0.0, 0.5, 1.0]), key=jr.key(1))
+    )(twin)
+    (block,), (now,) = blocks_of(model), blocks_of(twin)
+    (first, last), h = block.dynamics.layers, model.layers[0](jnp.asarray(X))
+    for k in range(2):
+        at_k = jax.tree.map(lambda a, k=k: a[k], ys["w"])
+        at_k = eqx.combine(at_k.layers[-1], last)
+        depth = jnp.asarray(0.5 * k)
+        hidden = block.dynamics.activations[0](first(depth, h))
+        h = h + 0.5 * at_k(depth, hidden)
+        np.testing.assert_allclose(ys["h"][k + 1], h, rtol=1e-4, atol=1e-5)
+    points = lambda b: jax.tree.leaves(b.dynamics.layers[0])
+    for a, b in zip(points(block), points(now), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for centre in jax.tree.leaves(now.dynamics.layers[-1]):
+        np.testing.assert_array_equal(centre, jnp.zeros_like(centre))
+
+
+def test_a_prior_reverts_to_the_start_that_was_drawn():
+    r"""Next to no noise: $w$ stays at the drawn $w_0$, which is not the mean of
+    $q(w_0)$. Catches (seen) a prior that reverts to that mean, by which $w(1)$ would be
+    $(1 - 0.2 \cdot 2)^5$ of the way from it."""
+    prior = WeightPrior(sigma=1e-5, rate=2.0, reverts_to_start=True)
+    model = small_model(prior=prior, start_width=1.0)
+    (block,) = blocks_of(model)
+    (ys,) = trajectory(model, X, jr.key(3))
+    means = jax.tree.leaves(eqx.filter(block.dynamics, eqx.is_inexact_array))
+    for mean, w in zip(means, jax.tree.leaves(ys["w"]), strict=True):
+        away = np.asarray(w - mean[None], float)
+        size = np.max(np.abs(away[0]))
+        assert size > 0.1
+        np.testing.assert_allclose(away, away[:1].repeat(6, 0), atol=1e-3 * size)

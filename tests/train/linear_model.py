@@ -33,7 +33,7 @@ class LinearMeanField(AbstractRandomFunction):
     prior_scale: Float[Array, ""]
     scale_label: str = eqx.field(static=True, default="weights")
     num_strata: int = 1
-    training_indices: tuple = (None,)
+    num_members: int = 1
 
     def __call__(
         self,
@@ -53,8 +53,12 @@ class LinearMeanField(AbstractRandomFunction):
             ratio + (self.mean / self.prior_scale) ** 2 - 1 - jnp.log(ratio)
         )
 
+    def member(self, number: Any) -> AbstractRandomFunction:
+        del number
+        return self
+
     def labels(self) -> PyTree[str]:
-        labels = label_tree(self, "weights", frozen=[self.prior_scale])
+        labels = label_tree(self, "weights", frozen=lambda m: m.prior_scale)
         if self.scale_label == "weights":
             return labels
         return eqx.tree_at(lambda m: m.log_scale, labels, self.scale_label)

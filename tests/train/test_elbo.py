@@ -79,7 +79,7 @@ class PriorDraws(AbstractRandomFunction):
 
     anchor: jax.Array
     num_strata: int = 1
-    training_indices: tuple = (None,)
+    num_members: int = 1
 
     def __call__(
         self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
@@ -88,6 +88,10 @@ class PriorDraws(AbstractRandomFunction):
         rows = x.shape[0]
         output = jnp.full((rows, 1), w) + self.anchor
         return Draw(output, jnp.zeros(()), jnp.zeros(rows), state)
+
+    def member(self, number: Any) -> AbstractRandomFunction:
+        del number
+        return self
 
     def labels(self) -> Any:
         return label_tree(self, "weights")
@@ -112,31 +116,42 @@ def test_importance_weighting_reaches_the_evidence():
     assert float(info.elbo) < evidence - 1.0
 
 
-class TwoMembers(AbstractRandomFunction):
-    """Two constants, one KL each, rows with latents of their own."""
+class Members(AbstractRandomFunction):
+    """Constants, one KL each, rows with latents of their own."""
 
     values: jax.Array
     num_strata: int = 2
-    training_indices: tuple = (0, 1)
+    num_members: int = 2
 
     def __call__(
         self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
     ) -> Draw:
-        value = self.values[index]
+        assert index is None, "a prediction's"
+        (value,) = self.values
         rows = x.shape[0]
         output = jnp.broadcast_to(value, (rows, 1))
         return Draw(output, value, 0.1 * jnp.ones(rows), state)
+
+    def member(self, number: Any) -> AbstractRandomFunction:
+        return Members(self.values[number][None], 1, 1)
 
     def labels(self) -> Any:
         return label_tree(self, "weights")
 
 
-def test_members_are_averaged_and_local_kl_scales_with_the_data():
-    """By hand. Catches a sum over members, and a local KL counted once (both seen)."""
+@pytest.mark.parametrize("kl_weight", [1.0, 0.3])
+def test_members_are_averaged_and_local_kl_scales_with_the_data(kl_weight: float):
+    """By hand. Catches a sum over members, a local KL counted once, a KL weight that
+    leaves the local KL out, and members called as in prediction (all seen)."""
     y = jnp.asarray([[0.0], [1.0]])
-    model = TwoMembers(jnp.asarray([0.5, 2.0]))
+    model = Members(jnp.asarray([0.5, 2.0]))
     loss, info = elbo_loss(
-        model, LIKELIHOOD, (jnp.zeros((2, 1)), y), num_data=10, key=jr.key(0)
+        model,
+        LIKELIHOOD,
+        (jnp.zeros((2, 1)), y),
+        num_data=10,
+        key=jr.key(0),
+        kl_weight=kl_weight,
     )
     log_p = lambda value: (
         -0.5 * ((value - np.asarray(y)) / NOISE) ** 2
@@ -145,4 +160,7 @@ def test_members_are_averaged_and_local_kl_scales_with_the_data():
     log_likelihood = np.mean([log_p(0.5).mean(), log_p(2.0).mean()])
     assert float(info.local_kl) == pytest.approx(10 * 0.1)
     assert float(info.kl) == pytest.approx(1.25)
-    assert float(loss) == pytest.approx(-log_likelihood + 0.1 + 1.25 / 10, rel=1e-5)
+    divergence = kl_weight * (0.1 + 1.25 / 10)
+    assert float(loss) == pytest.approx(-log_likelihood + divergence, rel=1e-5)
+    elbo = 10 * log_likelihood - 10 * 0.1 - 1.25
+    assert float(info.elbo) == pytest.approx(elbo, rel=1e-5)

@@ -148,15 +148,19 @@ def test_the_step_is_compiled_once():
     class Counting(AbstractRandomFunction):
         inner: LinearMeanField
         num_strata: int = 1
-        training_indices: tuple = (None,)
+        num_members: int = 1
 
         def __call__(self, x, *, key, index=None, state=None):
             nonlocal count
             count += 1
             return self.inner(x, key=key, index=index, state=state)
 
+        def member(self, number: Any) -> AbstractRandomFunction:
+            del number
+            return self
+
         def labels(self):
-            return label_tree(self, "weights", frozen=[self.inner.prior_scale])
+            return label_tree(self, "weights", frozen=lambda m: m.inner.prior_scale)
 
     quick_fit(Counting(linear_model()), num_epochs=50)
     assert count == 2
@@ -203,13 +207,17 @@ class Plain(AbstractRandomFunction):
 
     slope: jax.Array
     num_strata: int = 1
-    training_indices: tuple = (None,)
+    num_members: int = 1
 
     def __call__(
         self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
     ) -> Draw:
         output = x * self.slope[None]
         return Draw(output, jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+
+    def member(self, number: Any) -> AbstractRandomFunction:
+        del number
+        return self
 
     def labels(self) -> Any:
         return label_tree(self, "weights")
@@ -321,7 +329,7 @@ class Counter(AbstractRandomFunction):
     slope: jax.Array
     calls: eqx.nn.StateIndex
     num_strata: int = 1
-    training_indices: tuple = (None,)
+    num_members: int = 1
 
     def __call__(
         self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
@@ -329,6 +337,10 @@ class Counter(AbstractRandomFunction):
         assert state is not None
         state = state.set(self.calls, state.get(self.calls) + 1)
         return Draw(x * self.slope[None], jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+
+    def member(self, number: Any) -> AbstractRandomFunction:
+        del number
+        return self
 
     def labels(self) -> Any:
         return label_tree(self, "weights")
@@ -350,7 +362,7 @@ class Diverging(AbstractRandomFunction):
     slope: jax.Array
     fault: str = eqx.field(static=True)
     num_strata: int = 1
-    training_indices: tuple = (None,)
+    num_members: int = 1
 
     def __call__(
         self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
@@ -358,6 +370,10 @@ class Diverging(AbstractRandomFunction):
         distance = jnp.maximum(0.5 - self.slope[0], 0.0)
         kl = -1e-9 * jnp.log(distance) if self.fault == "kl" else jnp.sqrt(distance)
         return Draw(x * self.slope[None], kl, jnp.zeros(x.shape[0]), state)
+
+    def member(self, number: Any) -> AbstractRandomFunction:
+        del number
+        return self
 
     def labels(self) -> Any:
         return label_tree(self, "weights")
@@ -432,10 +448,14 @@ def test_nothing_to_train_is_refused():
     class Frozen(AbstractRandomFunction):
         slope: jax.Array
         num_strata: int = 1
-        training_indices: tuple = (None,)
+        num_members: int = 1
 
         def __call__(self, x, *, key, index=None, state=None):
             return Draw(x[:, :1], jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+
+        def member(self, number: Any) -> AbstractRandomFunction:
+            del number
+            return self
 
         def labels(self):
             return label_tree(self, "frozen")

@@ -299,8 +299,8 @@ def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> No
         model = with_roughness(model, options.roughness_order)
     first = lambda leaf: jax.ShapeDtypeStruct((num_rows, *leaf.shape[1:]), leaf.dtype)
     x = jax.tree.map(first, data.train.x)
-    index = model.training_indices[0]
-    call = lambda x, key, state: model(x, key=key, index=index, state=state).output
+    member = model.member(0)
+    call = lambda x, key, state: member(x, key=key, index=None, state=state).output
     eqx.filter_eval_shape(call, x, jax.random.key(0), initial_state(model))
 
 

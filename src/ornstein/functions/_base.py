@@ -1,13 +1,17 @@
 """A Bayesian neural network is a random function: the contract of them all."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._tree import is_at
 from .._types import Array, Float, Int, PRNGKeyArray, PyTree
+
+Module = TypeVar("Module")
 
 WEIGHTS = "weights"
 NOISE = "noise"
@@ -83,14 +87,15 @@ class AbstractRandomFunction(eqx.Module):
     """A distribution over functions from inputs to a likelihood's parameters.
 
     Attributes:
-        num_strata: how many distinct pieces the posterior has (members of an
-            ensemble, components of a mixture, stored samples); 1 otherwise.
-        training_indices: the `index` values over which `fit` averages its loss:
-            `(None,)`, or `tuple(range(num_strata))` for an ensemble.
+        num_strata: of prediction: how many distinct pieces the posterior has (members
+            of an ensemble, components of a mixture, stored samples); 1 otherwise.
+        num_members: of training: how many functions `fit` trains side by side, its
+            loss the mean of theirs; 1 for all but ensembles. A mixture is one function,
+            whose components share its batch.
     """
 
     num_strata: eqx.AbstractVar[int]
-    training_indices: eqx.AbstractVar[tuple]
+    num_members: eqx.AbstractVar[int]
 
     @abc.abstractmethod
     def __call__(
@@ -116,6 +121,17 @@ class AbstractRandomFunction(eqx.Module):
         """
 
     @abc.abstractmethod
+    def member(self, number: int | Array) -> "AbstractRandomFunction":
+        """One of the functions that are trained side by side; itself if it is alone.
+
+        It has a single member, and is trained as it would be by itself: with
+        `index=None`, which is how rows come to meet noise of their own.
+
+        Args:
+            number: below `num_members`.
+        """
+
+    @abc.abstractmethod
     def labels(self) -> PyTree[str]:
         """A tree like `self` with `"weights"`, `"noise"` or `"frozen"` for each leaf.
 
@@ -129,28 +145,39 @@ def draw_key(key: PRNGKeyArray, index: int | Array | None) -> PRNGKeyArray:
 
 
 def label_tree(
-    module: eqx.Module, label: str, frozen: Sequence[PyTree] = ()
+    module: Module,
+    label: str,
+    *,
+    frozen: Callable[[Module], PyTree] | None = None,
 ) -> PyTree[str]:
     """`label` on every floating-point array of `module`, `"frozen"` elsewhere.
 
     The first values of batch statistics, which a module holds for `eqx.nn.State`, are
-    frozen too.
+    frozen too. What counts is the place: an array that stands in a frozen place and in
+    a trained one is trained there.
 
     Args:
         module: the tree to label.
         label: what trainable leaves are called.
-        frozen: subtrees of `module` (found by identity of their leaves) that are
-            not trained.
+        frozen: the module to what is not trained: a subtree, or a tuple of them.
     """
-    is_index = lambda node: isinstance(node, eqx.nn.StateIndex)
-    indices = filter(is_index, jax.tree.leaves(module, is_leaf=is_index))
-    ids = {id(leaf) for leaf in jax.tree.leaves((tuple(frozen), tuple(indices)))}
+
+    def still(module: Module) -> PyTree:
+        return batch_states(module), None if frozen is None else frozen(module)
+
     return jax.tree.map(
-        lambda leaf: (
-            label if eqx.is_inexact_array(leaf) and id(leaf) not in ids else FROZEN
+        lambda leaf, is_still: (
+            label if eqx.is_inexact_array(leaf) and not is_still else FROZEN
         ),
         module,
+        is_at(module, still),
     )
+
+
+def batch_states(module: PyTree) -> list[eqx.nn.StateIndex]:
+    """Where a module keeps batch statistics (`nn.BatchNorm` and the like)."""
+    is_state = lambda node: isinstance(node, eqx.nn.StateIndex)
+    return [n for n in jax.tree.leaves(module, is_leaf=is_state) if is_state(n)]
 
 
 def no_local_kl(x: PyTree[Array]) -> Float[Array, " batch"]:

@@ -24,11 +24,11 @@ class Deterministic(AbstractRandomFunction):
 
     network: Network
     num_strata: int = eqx.field(static=True, default=1)
-    training_indices: tuple = eqx.field(static=True, default=(None,))
+    num_members: int = eqx.field(static=True, default=1)
 
     def __init__(self, network: Network):
         self.network = as_network(network)
-        self.num_strata, self.training_indices = 1, (None,)
+        self.num_strata = 1
 
     def __call__(
         self,
@@ -42,6 +42,11 @@ class Deterministic(AbstractRandomFunction):
         del key, index
         output, state, report = call_network(self.network, x, state)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
+
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
 
     def labels(self) -> PyTree[str]:
         """Everything is trained."""

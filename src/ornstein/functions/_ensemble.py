@@ -18,14 +18,16 @@ class Ensemble(AbstractRandomFunction):
     r"""Several networks, or random functions, of one structure.
 
     Draw i is member $i \bmod n$: predict with `num_draws` a multiple of $n$. Members
-    that are random themselves make $\lfloor i / n \rfloor$ their own draw.
+    that are random themselves make $\lfloor i / n \rfloor$ their own draw. Members that
+    are ensembles count as their members: $n$ is of those that train alone.
 
-    `fit` trains all members together, each batch seen by every one of them. Its loss
-    is their mean, so that a member's gradient is $1/n$ of what it would be alone. Adam
-    doesn't feel that; plain SGD needs $n$ times the learning rate; `clip_norm` bounds
-    the norm of all members' gradients together, each divided by $n$. Members that were
-    trained one by one (on other batches, on other rows) are put together with
-    `Ensemble([fit.model for fit in fits])`.
+    `fit` trains all members together, each batch seen by every one of them as by a
+    member alone: a mixture's components share it, rows have noise of their own. Its
+    loss is their mean, so that a member's gradient is $1/n$ of what it would be alone.
+    Adam doesn't feel that; plain SGD needs $n$ times the learning rate; `clip_norm`
+    bounds the norm of all members' gradients together, each divided by $n$. Members
+    that were trained one by one (on other batches, on other rows) are put together
+    with `Ensemble([fit.model for fit in fits])`.
 
     The KL is the member's own: 0 for networks, whose weight decay is
     `optimiser=partial(optax.adamw, weight_decay=...)`.
@@ -51,7 +53,6 @@ class Ensemble(AbstractRandomFunction):
     members: AbstractRandomFunction
     num_members: int = eqx.field(static=True)
     num_strata: int = eqx.field(static=True)
-    training_indices: tuple = eqx.field(static=True)
 
     def __init__(self, members: Sequence[Network | AbstractRandomFunction]):
         if len(members) < 2:
@@ -72,12 +73,8 @@ class Ensemble(AbstractRandomFunction):
         ]
         first = functions[0]
         self.members = _stack(functions)
-        self.num_members = len(functions)
-        self.num_strata = self.num_members * first.num_strata
-        # A member whose pieces share a training batch needs no further indices.
-        is_mixed = first.training_indices == (None,)
-        num_indices = self.num_members if is_mixed else self.num_strata
-        self.training_indices = tuple(range(num_indices))
+        self.num_members = len(functions) * first.num_members
+        self.num_strata = len(functions) * first.num_strata
 
     @staticmethod
     def of(
@@ -114,10 +111,13 @@ class Ensemble(AbstractRandomFunction):
         key = jax.random.fold_in(key, which)
         return self.member(which)(x, key=key, index=draw, state=state)
 
-    def member(self, index: int | Array) -> AbstractRandomFunction:
-        """One member by its number, below `num_members`."""
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """One member by its number, below `num_members`: that of draw `number`."""
+        num_stacked = self.num_members // self.members.num_members
+        which, inner = number % num_stacked, number // num_stacked
         arrays, rest = eqx.partition(self.members, eqx.is_array)
-        return eqx.combine(jax.tree.map(lambda a: a[index], arrays), rest)
+        one = eqx.combine(jax.tree.map(lambda a: a[which], arrays), rest)
+        return one.member(inner)
 
     def labels(self) -> PyTree[str]:
         """What a member says of its leaves."""

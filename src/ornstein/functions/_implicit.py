@@ -77,7 +77,7 @@ class ImplicitBNN(AbstractRandomFunction):
     prior_scale: float = eqx.field(static=True)
     bias_noise: bool = eqx.field(static=True)
     num_strata: int = eqx.field(static=True)
-    training_indices: tuple = eqx.field(static=True)
+    num_members: int = eqx.field(static=True, default=1)
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class ImplicitBNN(AbstractRandomFunction):
         self.mixture = NodeMixture.init(
             num_components, sum(sizes), spread=init_spread, scale=init_scale, key=key
         )
-        self.num_strata, self.training_indices = num_components, (None,)
+        self.num_strata = num_components
 
     @property
     def num_nodes(self) -> int:
@@ -136,9 +136,14 @@ class ImplicitBNN(AbstractRandomFunction):
         kl = self.kl(self.mixture, self.prior_scale, key=kl_key)
         return Draw(output, kl, no_local_kl(x), state, {"kl_nodes": kl}, report)
 
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
+
     def labels(self) -> PyTree[str]:
         """`"weights"` for the network, `"noise"` for the mixture."""
-        labels = label_tree(self, "weights", frozen=[self.kl])
+        labels = label_tree(self, "weights", frozen=lambda model: model.kl)
         noise = jax.tree.map(lambda leaf: NOISE, self.mixture)
         return eqx.tree_at(lambda model: model.mixture, labels, noise)
 

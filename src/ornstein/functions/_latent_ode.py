@@ -62,7 +62,7 @@ class LatentODE(AbstractRandomFunction):
     integrator: Integrator
     estimator: AbstractPathKL = KL()
     num_strata: int = eqx.field(static=True, default=1)
-    training_indices: tuple = eqx.field(static=True, default=(None,))
+    num_members: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
         check_sizes(self.recognition, self.start)
@@ -163,13 +163,21 @@ class LatentODE(AbstractRandomFunction):
         z = jax.vmap(lambda z: self._solve(z, times)[0])(z0)
         return PriorSamples(z, self.decoder(z))
 
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
+
     def labels(self) -> PyTree[str]:
         """Everything is trained but a process, and p(z₀) if it is not learned."""
-        frozen: list[Any] = [self.integrator, self.estimator]
-        if isinstance(self.drift, ProcessDrift):
-            frozen.append(self.drift)
-        frozen += [] if self.start.is_learned else [self.start]
-        return label_tree(self, WEIGHTS, frozen)
+
+        def frozen(model: LatentODE) -> PyTree:
+            parts: list[Any] = [model.integrator, model.estimator]
+            if isinstance(model.drift, ProcessDrift):
+                parts.append(model.drift)
+            return parts + ([] if model.start.is_learned else [model.start])
+
+        return label_tree(self, WEIGHTS, frozen=frozen)
 
     def _paths(
         self, x: PyTree, *, key: PRNGKeyArray, index: Any

@@ -112,7 +112,7 @@ class LatentSDE(AbstractRandomFunction):
     is_relative: bool = eqx.field(static=True, default=True)
     extrapolates_posterior: bool = eqx.field(static=True, default=False)
     num_strata: int = eqx.field(static=True, default=1)
-    training_indices: tuple = eqx.field(static=True, default=(None,))
+    num_members: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
         check_sizes(self.recognition, self.start)
@@ -299,13 +299,22 @@ class LatentSDE(AbstractRandomFunction):
         noise = jnp.mean(g**2, axis=(0, 1)) * (times[-1] - times[0])
         return jnp.sqrt(noise / (noise + jnp.var(z, axis=(0, 1))))
 
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
+
     def labels(self) -> PyTree[str]:
         """Everything is trained but processes, and scales that are not learned."""
-        frozen: list[Any] = [self.integrator, self.estimator]
-        if isinstance(self.prior_drift, ProcessDrift):
-            frozen.append(self.prior_drift)
-        frozen += [p for p in (self.start, self.diffusion) if not p.is_learned]
-        return label_tree(self, WEIGHTS, frozen)
+
+        def frozen(model: LatentSDE) -> PyTree:
+            parts: list[Any] = [model.integrator, model.estimator]
+            if isinstance(model.prior_drift, ProcessDrift):
+                parts.append(model.prior_drift)
+            learned = (model.start, model.diffusion)
+            return parts + [part for part in learned if not part.is_learned]
+
+        return label_tree(self, WEIGHTS, frozen=frozen)
 
     def _paths(self, x: PyTree, *, key: PRNGKeyArray, index: Any) -> _Path:
         check_series(x)

@@ -61,12 +61,12 @@ class MCDropout(AbstractRandomFunction):
     rate: float = eqx.field(static=True)
     input_rate: float = eqx.field(static=True)
     num_strata: int = eqx.field(static=True)
-    training_indices: tuple = eqx.field(static=True)
+    num_members: int = eqx.field(static=True, default=1)
 
     def __init__(self, network: Network, *, rate: float = 0.1, input_rate: float = 0.0):
         self.network = as_network(network)
         self.rate, self.input_rate = rate, input_rate
-        self.num_strata, self.training_indices = 1, (None,)
+        self.num_strata = 1
 
     def __check_init__(self):
         for name in ("rate", "input_rate"):
@@ -105,6 +105,11 @@ class MCDropout(AbstractRandomFunction):
             replace_layers(self.network, dropped), x, state
         )
         return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
+
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
 
     def labels(self) -> PyTree[str]:
         """The network is trained."""

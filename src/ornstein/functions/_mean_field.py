@@ -79,7 +79,7 @@ class MeanField(AbstractRandomFunction):
     estimator: AbstractWeightNoise
     kl: AbstractWeightKL
     num_strata: int = 1
-    training_indices: tuple = (None,)
+    num_members: int = eqx.field(static=True, default=1)
 
     def __init__(
         self,
@@ -143,9 +143,18 @@ class MeanField(AbstractRandomFunction):
         """The network with these values of its random parameters."""
         return as_network(eqx.combine(params, self.rest))
 
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
+
     def labels(self) -> PyTree[str]:
         """Weights: the family's arrays and the points; the prior is frozen."""
-        return label_tree(self, "weights", frozen=[self.prior, self.estimator, self.kl])
+        return label_tree(
+            self,
+            "weights",
+            frozen=lambda model: (model.prior, model.estimator, model.kl),
+        )
 
 
 def _start_scale(init_scale: InitScale, mean: Float[Array, "*shape"]) -> Array:

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import equinox as eqx
 import jax
 
+from .._tree import is_at
 from .._types import Array, Float, PyTree
 from ..nn import PerExample
-from ._base import SolveReport
+from ._base import SolveReport, batch_states
 
 Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
 """A module from a batch (rows first) to the likelihood's parameters of each row."""
@@ -100,7 +101,7 @@ def call_network(
 
 def has_batch_state(module: PyTree) -> bool:
     """Whether a module keeps batch statistics (`nn.BatchNorm` and the like)."""
-    return any(map(_is_index, jax.tree.leaves(module, is_leaf=_is_index)))
+    return bool(batch_states(module))
 
 
 def with_named_state(module: Network) -> Network:
@@ -181,14 +182,18 @@ def split_where(
 
     Args:
         network: any tree.
-        where: the network to one of its subtrees, or to a tuple of them.
+        where: the network to one of its subtrees, or to a tuple of them. It chooses
+            places: an array that stands elsewhere too is not chosen there.
     """
-    chosen = jax.tree.leaves(network if where is None else where(network))
-    ids = {id(leaf) for leaf in chosen}
-    indices = filter(_is_index, jax.tree.leaves(network, is_leaf=_is_index))
-    ids -= {id(leaf) for leaf in jax.tree.leaves(list(indices))}  # no parameters
-    is_chosen = lambda leaf: eqx.is_inexact_array(leaf) and id(leaf) in ids
-    return eqx.partition(network, jax.tree.map(is_chosen, network))
+    # Batch statistics are no parameters.
+    is_state = is_at(network, batch_states)
+    is_chosen = jax.tree.map(
+        lambda leaf, chosen, state: eqx.is_inexact_array(leaf) and chosen and not state,
+        network,
+        is_at(network, (lambda whole: whole) if where is None else where),
+        is_state,
+    )
+    return eqx.partition(network, is_chosen)
 
 
 def _is_index(node: object) -> bool:

@@ -31,7 +31,7 @@ class Pruned(AbstractRandomFunction):
     family: NormalFamily
     rest: PyTree
     num_strata: int = 1
-    training_indices: tuple = (None,)
+    num_members: int = eqx.field(static=True, default=1)
 
     @property
     def num_weights(self) -> int:
@@ -67,6 +67,11 @@ class Pruned(AbstractRandomFunction):
         network = as_network(eqx.combine(params, self.rest))
         output, state, report = call_network(network, x, state)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
+
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
 
     def labels(self) -> PyTree[str]:
         """All frozen."""

@@ -60,7 +60,7 @@ class PosteriorSamples(AbstractRandomFunction):
     info: dict[str, PyTree]
     chain_info: dict[str, PyTree] = eqx.field(default_factory=dict)
     notes: tuple[str, ...] = eqx.field(static=True, default=())
-    training_indices: tuple = eqx.field(static=True, default=(None,))
+    num_members: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
         lengths = {a.shape[:2] for a in jax.tree.leaves((self.positions, self.info))}
@@ -122,6 +122,11 @@ class PosteriorSamples(AbstractRandomFunction):
         network = self._network_of(self.positions[0], index)
         output, *_ = call_network(network, x)
         return Draw(output, jnp.zeros(()), no_local_kl(x), state)
+
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
 
     def labels(self) -> PyTree[str]:
         """Nothing is trained."""

@@ -54,7 +54,7 @@ class SDEBNN(AbstractRandomFunction):
     inducing: Array | None
     is_path_per_row: bool = eqx.field(static=True, default=False)
     num_strata: int = eqx.field(static=True, default=1)
-    training_indices: tuple = eqx.field(static=True, default=(None,))
+    num_members: int = eqx.field(static=True, default=1)
 
     @staticmethod
     def for_vectors(
@@ -285,11 +285,19 @@ class SDEBNN(AbstractRandomFunction):
             h, z = ys["h"][-1], None if z is None else ys["z"][-1]
         return found
 
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
+
     def labels(self) -> PyTree[str]:
         """Everything is trained but the prior and the drift's units."""
-        blocks = [layer for layer in self.layers if isinstance(layer, SDEBlock)]
-        frozen = [tree for block in blocks for tree in block.frozen()]
-        return label_tree(self, WEIGHTS, frozen)
+
+        def frozen(model: SDEBNN) -> PyTree:
+            blocks = [layer for layer in model.layers if isinstance(layer, SDEBlock)]
+            return [block.frozen() for block in blocks]
+
+        return label_tree(self, WEIGHTS, frozen=frozen)
 
 
 def _inducing(

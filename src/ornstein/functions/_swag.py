@@ -44,7 +44,7 @@ class SWAG(AbstractRandomFunction):
     scale: Params
     deviations: PyTree[Float[Array, "rank ..."] | None]
     num_strata: int = eqx.field(static=True, default=1)
-    training_indices: tuple = eqx.field(static=True, default=(None,))
+    num_members: int = eqx.field(static=True, default=1)
 
     @staticmethod
     def from_iterates(
@@ -120,6 +120,11 @@ class SWAG(AbstractRandomFunction):
             return mean + math.sqrt(0.5) * scale * z1 + low_scale * low
 
         return jax.tree.map(draw, self.mean, self.scale, self.deviations, keys)
+
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
 
     def labels(self) -> PyTree[str]:
         """Nothing is trained: the moments are those of training that is over."""

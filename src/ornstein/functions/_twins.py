@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from .._types import Array, Float, Params, RealScalar
 from ..nn import scale_parameters
+from ._network import split_where
 from ._sde_block import SDEBlock
 from ._sdebnn import SDEBNN
 from ._softplus import softplus_inverse
@@ -57,7 +58,8 @@ def without_noise(model: SDEBNN) -> SDEBNN:
 def prior_of(model: SDEBNN) -> SDEBNN:
     r"""The same network with weights drawn from the prior, $w_0$ included.
 
-    A point $w_0$ has no prior, and stays where it is.
+    What is a point has no prior, and stays where it is: $w_0$ without a Gaussian start,
+    and the weights that `where` did not choose.
     """
 
     def forget(block: SDEBlock) -> SDEBlock:
@@ -68,7 +70,8 @@ def prior_of(model: SDEBNN) -> SDEBNN:
             block.rho,
             block.initial_scale,
         )
-        centred = scale_parameters(block.dynamics, 0.0)
+        random, points = split_where(block.dynamics, block.where)
+        centred = eqx.combine(scale_parameters(random, 0.0), points)
         return eqx.tree_at(lambda b: (b.dynamics, b.rho), block, (centred, prior_rho))
 
     return _over_blocks(without_drift(model), forget)

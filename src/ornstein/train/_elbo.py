@@ -101,7 +101,7 @@ class ImportanceWeighted(AbstractObjective):
 
 
 class ELBOInfo(eqx.Module):
-    """The parts of the bound, for people to read. Averages over draws and strata.
+    """The parts of the bound, for people to read. Averages over draws and members.
 
     Attributes:
         elbo: at KL weight 1, nats per data set: `log_likelihood - kl - local_kl`.
@@ -111,7 +111,7 @@ class ELBOInfo(eqx.Module):
         local_kl: KL of single examples' latents, nats per data set.
         terms: what `kl` and `local_kl` are made of, nats per data set by name; empty
             if the model doesn't say.
-        output: each stratum's and draw's likelihood parameters.
+        output: each member's and draw's likelihood parameters.
         state: batch statistics for the next call, or `None`.
         roughness: $R_K$ of the dynamics; 0 unless they are regularised.
     """
@@ -121,7 +121,7 @@ class ELBOInfo(eqx.Module):
     kl: Float[Array, ""]
     local_kl: Float[Array, ""]
     terms: dict[str, Float[Array, ""]]
-    output: PyTree[Float[Array, "strata draws batch ..."]]
+    output: PyTree[Float[Array, "members draws batch ..."]]
     state: eqx.nn.State | None
     roughness: Float[Array, ""]
 
@@ -145,8 +145,8 @@ def elbo_loss(
 
     $-\frac{1}{n} \sum_i \log p(y_i | x_i)
     + \beta (\mathrm{KL} / N + \frac{1}{n} \sum_i \mathrm{local\_kl}_i)$,
-    averaged over draws and over `model.training_indices`. Its expectation over
-    batches is the loss of the whole data set, whatever their size.
+    averaged over draws and over the model's members. Its expectation over batches is
+    the loss of the whole data set, whatever their size.
 
     Args:
         model: the random function.
@@ -157,10 +157,10 @@ def elbo_loss(
         kl_weight: $\beta$; 1 is the bound on the evidence.
         kl_factor: how often this batch counts KL, the part that all examples share: 1
             on average over an epoch (see `AbstractKLSplit`).
-        num_draws: draws of the function for each training index.
+        num_draws: draws of each member.
         objective: `ELBO()` (the default) or `ImportanceWeighted()`.
         state: batch statistics. Every draw starts from the same; the draws' new
-            statistics are averaged, and strata are taken in turn.
+            statistics are averaged, and members are taken in turn.
         rematerialise: recompute each draw in the backward pass instead of storing
             its intermediate values: less memory for about a third more time.
         regularise_dynamics: add this much of $R_K$ to the loss.
@@ -173,9 +173,9 @@ def elbo_loss(
     if regularise_dynamics is not None:
         model = with_roughness(model, regularise_dynamics.order)
 
-    def one_draw(key, index, state):
+    def one_draw(member, key, state):
         state = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
-        draw = model(x, key=key, index=index, state=state)
+        draw = member(x, key=key, index=None, state=state)
         log_likelihood = jnp.mean(likelihood.log_prob(draw.output, y))
         roughness = jnp.zeros(())
         if regularise_dynamics is not None and draw.report is not None:
@@ -187,9 +187,9 @@ def elbo_loss(
     if rematerialise:
         one_draw = eqx.filter_checkpoint(one_draw)
 
-    def one_stratum(index, key, state):
+    def one_member(member, key, state):
         keys = jax.random.split(key, num_draws)
-        parts, output, states = _map_draws(lambda k: one_draw(k, index, state), keys)
+        parts, output, states = _map_draws(lambda k: one_draw(member, k, state), keys)
         log_likelihood, kl, local_kl, terms, local_terms, roughness = parts
         divergence = kl_weight * (kl_factor * kl / num_data + local_kl)
         loss = objective(log_likelihood, divergence, num_data)
@@ -204,21 +204,19 @@ def elbo_loss(
         means = jax.tree.map(jnp.mean, means)
         return means, output, jax.tree.map(_merge_draws, states)
 
-    indices = model.training_indices
-    if indices == (None,):
-        means, output, state = one_stratum(None, key, state)
+    if model.num_members == 1:  # no loop to compile for the usual case
+        means, output, state = one_member(model.member(0), key, state)
         output = jax.tree.map(lambda o: o[None], output)
     else:
-        keys = jax.random.split(key, len(indices))
-
-        # Strata in turn, because each may own a part of the state.
-        def next_stratum(state, index_key):
-            means, output, state = one_stratum(*index_key, state)
+        # Members in turn, because each may own a part of the state.
+        def next_member(state, number_and_key):
+            number, key = number_and_key
+            means, output, state = one_member(model.member(number), key, state)
             return state, (means, output)
 
-        state, (means, output) = jax.lax.scan(
-            next_stratum, state, (jnp.asarray(indices), keys)
-        )
+        numbers = jnp.arange(model.num_members)
+        keys = jax.random.split(key, model.num_members)
+        state, (means, output) = jax.lax.scan(next_member, state, (numbers, keys))
         means = jax.tree.map(jnp.mean, means)
     loss, log_likelihood, kl, local_kl, terms, roughness = means
     info = ELBOInfo(

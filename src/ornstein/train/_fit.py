@@ -299,10 +299,9 @@ def _check_fits(model, likelihood, data, state, num_rows) -> tuple[str, ...]:
     batch = jax.tree.map(
         lambda a: jax.ShapeDtypeStruct((num_rows, *a.shape[1:]), a.dtype), x
     )
-    index = model.training_indices[0]
 
     def call(x, key, state):
-        draw = model(x, key=key, index=index, state=state)
+        draw = model.member(0)(x, key=key, index=None, state=state)
         return draw.output, draw.terms | draw.local_terms
 
     output, terms = eqx.filter_eval_shape(call, batch, jax.random.key(0), state)
