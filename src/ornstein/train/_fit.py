@@ -1,5 +1,6 @@
 """Training a random function on data: `fit`."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import optax
 
 from .._types import PRNGKeyArray, PyTree
-from ..functions import AbstractRandomFunction, Roughness, with_roughness
+from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
 from ._check import check_clip_norm, check_data, check_decay, check_positive
@@ -149,7 +150,8 @@ def fit(
             or `GeometricSplit()`, with which the recorded `loss` differs from batch to
             batch and only its mean over an epoch compares.
         num_draws: draws of the function in each step.
-        objective: `ELBO()` or `ImportanceWeighted()`.
+        objective: `ELBO()`, or `ImportanceWeighted()`, which refuses models and batches
+            for which it is no bound.
         accumulate: cut each batch into this many equal parts and add up their
             gradients: the same gradient in less memory. All parts meet the same draw;
             row j of every part shares its noise where rows have their own.
@@ -230,7 +232,9 @@ def fit(
     num_rows = batch_size // accumulate
     if regularise_dynamics is not None:
         with_roughness(model, regularise_dynamics.order)  # refuses what cannot be
-    terms = _check_fits(model, likelihood, data, state, num_rows)
+    draw = _check_fits(model, likelihood, data, state, num_rows)
+    terms = tuple(sorted(draw.terms | draw.local_terms))
+    objective.check(draw.log_ratio, num_rows=num_rows, num_data=num_data)
     if held_out is not None:
         _check_fits(model, likelihood, held_out, state, num_rows)
     steps_per_epoch = num_data // batch_size
@@ -289,11 +293,11 @@ def fit(
     return Fit(model, likelihood, model_state, session.history.arrays(), ema)
 
 
-def _check_fits(model, likelihood, data, state, num_rows) -> tuple[str, ...]:
+def _check_fits(model, likelihood, data, state, num_rows) -> Draw:
     """Refuse targets that the likelihood, or the network's output, has no place for.
 
     Returns:
-        the names of the parts of the model's KL.
+        the shapes of a draw.
     """
     x, y = data
     batch = jax.tree.map(
@@ -303,11 +307,11 @@ def _check_fits(model, likelihood, data, state, num_rows) -> tuple[str, ...]:
 
     def call(x, key, state):
         draw = model(x, key=key, index=index, state=state)
-        return draw.output, draw.terms | draw.local_terms
+        return dataclasses.replace(draw, state=None)
 
-    output, terms = eqx.filter_eval_shape(call, batch, jax.random.key(0), state)
-    likelihood.check_targets(y, jax.tree.leaves(output)[0].shape[-1])
-    return tuple(sorted(terms))
+    draw = eqx.filter_eval_shape(call, batch, jax.random.key(0), state)
+    likelihood.check_targets(y, jax.tree.leaves(draw.output)[0].shape[-1])
+    return draw
 
 
 def _keeps_in_memory(data: PyTree) -> bool:
