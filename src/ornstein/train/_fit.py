@@ -1,5 +1,6 @@
 """Training a random function on data: `fit`."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from ._check import check_clip_norm, check_data, check_decay, check_positive
 from ._early_stopping import EarlyStopping
 from ._elbo import ELBO, AbstractObjective
 from ._kl_split import AbstractKLSplit, UniformSplit
+from ._lock import lock_folder
 from ._log import Callback
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
@@ -48,6 +50,8 @@ class Fit(eqx.Module):
             epoch's last; `accuracy` and `ece` are of the training batches, one by one
             as they were met; names that start with `val_` are of the validation split.
         ema: (model, likelihood) with the running mean of the weights, or `None`.
+        epoch: the one that the weights and their mean are of, from 1: the last, or the
+            best by `early_stopping`. `None` of a fit that was not trained here.
     """
 
     model: AbstractRandomFunction
@@ -55,9 +59,10 @@ class Fit(eqx.Module):
     state: eqx.nn.State | None
     history: dict[str, np.ndarray]
     ema: tuple[AbstractRandomFunction, AbstractLikelihood] | None = None
+    epoch: int | None = None
 
     def averaged(self) -> "Fit":
-        """The same fit with the running mean of the weights in place of the last.
+        """The same fit with the running mean of the weights in place of themselves.
 
         Raises:
             ValueError: if `fit` was not asked for a running mean.
@@ -68,7 +73,7 @@ class Fit(eqx.Module):
                 "`fit(..., ema_decay=0.999)`."
             )
         model, likelihood = self.ema
-        return Fit(model, likelihood, self.state, self.history)
+        return Fit(model, likelihood, self.state, self.history, epoch=self.epoch)
 
     def with_statistics_of(
         self, x: PyTree, *, key: PRNGKeyArray, batch_size: int = 128
@@ -86,7 +91,7 @@ class Fit(eqx.Module):
         state = recompute_statistics(
             self.model, x, state=self.state, key=key, batch_size=batch_size
         )
-        return Fit(self.model, self.likelihood, state, self.history, self.ema)
+        return dataclasses.replace(self, state=state)
 
 
 def fit(
@@ -158,7 +163,8 @@ def fit(
         rematerialise: recompute in the backward pass instead of storing.
         clip_norm: largest global norm of the gradient of the loss per example. 10 is
             a guard against spikes that a fit rarely meets. `None` for none.
-        ema_decay: keep a running mean of the weights, in `Fit.ema`.
+        ema_decay: keep a running mean of the weights, in `Fit.ema`; `early_stopping`
+            then judges, and keeps, the mean.
         snr_decay: of the running moments behind `gradient_snr`: the mean over a
             label's entries of |mean| / standard deviation of the gradient. `None`
             saves two passes over the parameters a step.
@@ -176,7 +182,7 @@ def fit(
         validation_draws: averaged over in validation.
         validate_every: epochs from one validation to the next.
         early_stopping: when to stop, by validation NLL; `fit` then returns the best
-            epoch instead of the last.
+            epoch, and the running mean as it was there, instead of the last.
         run: a folder for metrics, events and checkpoints.
         resume: go on from the newest checkpoint in `run`. The result is, bit for bit
             on one machine, that of a run that was never interrupted; pass the same
@@ -193,6 +199,9 @@ def fit(
             good checkpoint stays.
         FileExistsError: if the run has checkpoints and `resume` is false.
         CheckpointError: if the newest checkpoint is damaged or of another run.
+        BlockingIOError: if another process or thread is at work in the run's folder.
+        OSError: if the disk is full, naming the file; the run goes on from the last
+            checkpoint as after any interruption.
     """
     check_positive(
         num_epochs=num_epochs,
@@ -285,12 +294,14 @@ def fit(
         start=trainer.init(params, state),
         started=time.monotonic(),
     )
-    if run is not None:
-        session.resume() if resume else session.refuse_used_run()
-    params, model_state, ema = session.train()
-    model, likelihood = trainer.combine(params)
-    ema = None if ema is None else trainer.combine(ema)
-    return Fit(model, likelihood, model_state, session.history.arrays(), ema)
+    with contextlib.nullcontext() if run is None else lock_folder(run.path):
+        if run is not None:
+            session.resume() if resume else session.refuse_used_run()
+        found = session.train()
+    model, likelihood = trainer.combine(found.params)
+    ema = None if found.ema is None else trainer.combine(found.ema)
+    history = session.history.arrays()
+    return Fit(model, likelihood, found.model_state, history, ema, found.epoch)
 
 
 def _check_fits(model, likelihood, data, state, num_rows) -> Draw:
