@@ -1,7 +1,7 @@
 """Chains in their own process, which the test kills.
 
-python killed_chains.py FOLDER: says in FOLDER.sampling from which step they go on, and
-in FOLDER.done that they are at their end.
+python killed_chains.py FOLDER: once all is compiled it says in FOLDER.sampling from
+which step the chains went on, and in FOLDER.done that they are at their end.
 """
 
 import sys
@@ -18,6 +18,7 @@ from ornstein.likelihood import Gaussian
 from ornstein.prior import GaussianPrior
 from ornstein.sample import BurnIn, _run, sample
 from ornstein.sgmcmc import SGLD
+from ornstein.train._atomic import write_atomically
 
 NUM_SAMPLES = 6000
 
@@ -29,10 +30,12 @@ class Slow:
         self.marker = folder.with_suffix(".sampling")
 
     def start(self, plan: Any) -> None:
-        self.marker.write_text(str(plan.first_step))
+        self.first_step = plan.first_step
 
     def advance(self, step: int, record: dict[str, Any]) -> None:
         del step, record
+        if not self.marker.exists():
+            write_atomically(self.marker, str(self.first_step).encode())
         time.sleep(0.02)
 
     def stop(self) -> None:

@@ -2,8 +2,9 @@
 
 python killed_run.py RUN SLOW [EPOCHS SECONDS]: with SLOW = 1 every checkpoint write
 pauses in its middle and says so in RUN/writing. EPOCHS in all and SECONDS from one
-checkpoint to the next are those of a run that is to be killed often. It says in
-RUN/training from which step it goes on. The parameters go to RUN/final.npz at the end.
+checkpoint to the next are those of a run that is to be killed often. Once it is through
+an epoch, and all is compiled, it says in RUN/training from which step it went on. The
+parameters go to RUN/final.npz at the end.
 """
 
 import sys
@@ -19,6 +20,7 @@ from train.linear_model import NOISE, linear_data, linear_model
 from ornstein.data._base import Split
 from ornstein.likelihood import Gaussian
 from ornstein.train import EarlyStopping, Fit, RunFolder, _checkpoint, fit, save_model
+from ornstein.train._atomic import write_atomically
 
 NUM_EPOCHS = 16
 
@@ -34,7 +36,7 @@ class Slow:
         self.path = path
 
     def start(self, plan: Any) -> None:
-        (self.path / "training").write_text(str(plan.first_step))
+        self.first_step = plan.first_step
 
     def advance(self, step: int, record: dict[str, Any]) -> None:
         del step, record
@@ -42,6 +44,8 @@ class Slow:
 
     def epoch(self, record: dict[str, Any]) -> None:
         del record
+        if not (self.path / "training").exists():
+            write_atomically(self.path / "training", str(self.first_step).encode())
 
     def stop(self) -> None:
         pass

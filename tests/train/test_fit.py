@@ -376,6 +376,7 @@ def test_the_best_running_mean_survives_a_resume(tmp_path):
             pass
 
     whole = stopped_mean()
+    assert whole.epoch is not None
     at = whole.epoch + 1
     run = RunFolder.create(tmp_path / "run", {})
     with pytest.raises(KeyboardInterrupt):

@@ -38,7 +38,9 @@ class AbstractObjective(eqx.Module):
     is_mean_over_rows: eqx.AbstractClassVar[bool]
 
     @abc.abstractmethod
-    def check(self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int):
+    def check(
+        self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int
+    ) -> None:
         """Refuse a model, or a batch, with which this is not what it is called.
 
         Args:
@@ -75,7 +77,9 @@ class ELBO(AbstractObjective):
 
     is_mean_over_rows = True
 
-    def check(self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int):
+    def check(
+        self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int
+    ) -> None:
         """Nothing: it is a bound with any KL and any batch."""
         del log_ratio, num_rows, num_data
 
@@ -125,7 +129,9 @@ class ImportanceWeighted(AbstractObjective):
 
     is_mean_over_rows = False
 
-    def check(self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int):
+    def check(
+        self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int
+    ) -> None:
         """Refuse what gives no bound.
 
         Raises:

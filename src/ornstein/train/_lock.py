@@ -16,6 +16,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from ._atomic import naming
+
 try:
     import fcntl
 except ImportError:  # not on Windows
@@ -64,7 +66,8 @@ def _open(path: Path, *, is_shared: bool) -> tuple[int, bool]:
     while True:
         # No link is followed: what it points to would be written to.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        file = os.open(path, flags, 0o644)
+        with naming(path.parent):
+            file = os.open(path, flags, 0o644)
         if _key(file) in _held:
             return file, False
         try:
@@ -76,7 +79,7 @@ def _open(path: Path, *, is_shared: bool) -> tuple[int, bool]:
             # A full disk leaves the owner without a name, and the lock a lock.
             with contextlib.suppress(OSError):
                 os.ftruncate(file, 0)
-                os.pwrite(file, _owner().encode(), 0)
+                os.write(file, _owner().encode())
             return file, True
         os.close(file)  # removed by its last owner in the meantime: another one
 
