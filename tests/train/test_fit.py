@@ -29,7 +29,9 @@ from ornstein.train import (
     Fit,
     ImportanceWeighted,
     NonFiniteError,
+    RunFolder,
     fit,
+    validate,
 )
 
 LIKELIHOOD = Gaussian(NOISE)
@@ -306,6 +308,94 @@ def test_early_stopping_returns_the_best_epoch():
     best = int(np.argmin((slopes - 0.5) ** 2))
     assert len(result.history["val_nll"]) == best + 1 + 3
     assert float(result.model.slope[0]) == pytest.approx(slopes[best], rel=1e-5)
+
+
+def stopped_mean(run: RunFolder | None = None, **options: Any) -> Fit:
+    """The slope overshoots 0.5 towards 1, and its running mean follows later."""
+    x = np.ones((4, 1), np.float32)
+    arguments: dict[str, Any] = {
+        "num_epochs": 40,
+        "batch_size": 4,
+        "optimiser": optax.sgd,
+        "learning_rate": 0.1,
+        "schedule": Constant(),
+        "ema_decay": 0.8,
+        "validation": Split(x, 0.5 * x),
+        "early_stopping": EarlyStopping(patience=3),
+        "run": run,
+    }
+    return quick_fit(
+        Plain(jnp.zeros(1)),
+        split=Split(x, x),
+        likelihood=Gaussian(1.0),
+        **(arguments | options),
+    )
+
+
+def mean_slopes() -> np.ndarray:
+    """After each epoch, by hand."""
+    slopes, mean, means = 1 - 0.9 ** np.arange(1, 41), 0.0, []
+    for slope in slopes:
+        mean = 0.8 * mean + 0.2 * slope
+        means.append(mean / (1 - 0.8 ** (len(means) + 1)))
+    return np.array(means)
+
+
+def test_early_stopping_judges_and_keeps_the_running_mean():
+    """Seen failing with the raw weights' NLL as judge, and the last mean returned."""
+    result = stopped_mean()
+    means = mean_slopes()
+    best = int(np.argmin((means - 0.5) ** 2))
+    history = result.history
+    assert len(history["val_nll"]) == best + 1 + 3
+    assert np.argmin(history["val_ema_nll"]) == best
+    assert np.argmin(history["val_nll"]) < best
+    assert result.epoch == best + 1
+    averaged = result.averaged()
+    assert float(averaged.model.slope[0]) == pytest.approx(means[best], rel=1e-5)
+    slope = 1 - 0.9 ** (best + 1)
+    assert float(result.model.slope[0]) == pytest.approx(slope, rel=1e-5)
+    x = np.ones((4, 1), np.float32)
+    scores = validate(
+        averaged.model,
+        averaged.likelihood,
+        (x, 0.5 * x),
+        key=jr.key(0),
+        num_draws=8,
+    )
+    assert scores["nll"] == history["val_ema_nll"][best]
+
+
+def test_the_best_running_mean_survives_a_resume(tmp_path):
+    """Interrupted after the best epoch. Catches a mean left out of checkpoints."""
+
+    class Stop:
+        def start(self, plan):
+            pass
+
+        def advance(self, step, record):
+            if step == at:
+                raise KeyboardInterrupt
+
+        def epoch(self, record):
+            pass
+
+        def stop(self):
+            pass
+
+    whole = stopped_mean()
+    assert whole.epoch is not None
+    at = whole.epoch + 1
+    run = RunFolder.create(tmp_path / "run", {})
+    with pytest.raises(KeyboardInterrupt):
+        stopped_mean(run, callbacks=[Stop()], checkpoint_every=0.0)
+    resumed = stopped_mean(run, resume=True)
+    assert resumed.epoch == whole.epoch
+    assert_same(resumed.ema, whole.ema)
+    assert_same(resumed.model, whole.model)
+    np.testing.assert_array_equal(
+        resumed.history["val_ema_nll"], whole.history["val_ema_nll"]
+    )
 
 
 def test_augmentation_meets_the_inputs():

@@ -30,6 +30,9 @@ from ornstein.train import (
 from ornstein.train._checkpoint import checkpoints, load_checkpoint, save_checkpoint
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
+NUM_KILLS = 50
+KILLED_EPOCHS = 1500
+"""A twentieth of a second each, at least: more than all kills take away."""
 
 
 def assert_same_bits(a: Any, b: Any) -> None:
@@ -37,21 +40,25 @@ def assert_same_bits(a: Any, b: Any) -> None:
         assert np.asarray(left).tobytes() == np.asarray(right).tobytes()
 
 
-def start_child(path: Path, *, slow_writes: bool = False) -> subprocess.Popen:
+def start_child(
+    path: Path, *, slow_writes: bool = False, arguments: tuple[str, ...] = ()
+) -> subprocess.Popen:
+    slow = "1" if slow_writes else "0"
     with (path / "stderr").open("w", encoding="utf-8") as stderr:
         return subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(path), "1" if slow_writes else "0"],
+            [sys.executable, str(SCRIPT), str(path), slow, *arguments],
             env=os.environ
             | {
                 "PYTHONPATH": os.pathsep.join([str(SCRIPT.parent.parent), *sys.path]),
                 "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             },
             stderr=stderr,
         )
 
 
-def assert_ended_well(path: Path, child: subprocess.Popen) -> None:
-    code = child.wait(timeout=120)
+def assert_ended_well(path: Path, child: subprocess.Popen, seconds: int = 120) -> None:
+    code = child.wait(timeout=seconds)
     assert code == 0, (path / "stderr").read_text(encoding="utf-8")
 
 
@@ -108,17 +115,42 @@ def test_killed_twice_and_resumed_to_the_same_bits(tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_many_times_and_resumed_to_the_same_bits(tmp_path):
-    """At times uniform over the run, the first before any checkpoint."""
+def test_killed_fifty_times_in_training_and_resumed_to_the_same_bits(tmp_path):
+    """At random moments, each inside the loop of training, however far that came.
+
+    A checkpoint every second. Where one is being written, that is where it is killed.
+    """
+    num_epochs, num_kills = KILLED_EPOCHS, NUM_KILLS
     path = RunFolder.create(tmp_path / "run", {}).path
+    arguments = (str(num_epochs), "1")
     rng = random.Random(0)
-    num_steps = 4 * NUM_EPOCHS
-    steps = sorted(rng.uniform(0, num_steps) for _ in range(7))
-    killed = [kill_at(path, -1, inside_a_write=False)]
-    for i, step in enumerate(steps):
-        killed.append(kill_at(path, int(step), inside_a_write=i % 2 == 0))
-    assert sum(killed) >= 6
-    finish_and_compare(path)
+    num_records = lambda: len((path / "metrics.jsonl").read_text().splitlines())
+    first_steps, num_moved = [], 0
+    for _ in range(num_kills):
+        (path / "training").unlink(missing_ok=True)
+        child = start_child(path, arguments=arguments)
+        assert wait_for((path / "training").exists, child), "over before its kill"
+        before = num_records()
+        time.sleep(rng.uniform(0.05, 2.5))
+        assert child.poll() is None, "over before its kill"
+        child.kill()
+        assert child.wait() == -signal.SIGKILL
+        assert not (path / "final.npz").exists()
+        first_steps.append(int((path / "training").read_text()))
+        num_moved += num_records() > before
+    assert first_steps == sorted(first_steps)
+    assert first_steps[-1] > num_kills, "no progress between kills"
+    assert num_moved > num_kills / 2, "most kills fell before the first epoch"
+    assert_ended_well(path, start_child(path, arguments=arguments), seconds=400)
+    whole = train(None, resume=False, slow=False, num_epochs=num_epochs)
+    uninterrupted = final_arrays(whole)
+    assert_same_bits(load_model(path / "final.npz", uninterrupted), uninterrupted)
+    lines = (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["epoch"] for record in records] == list(range(1, num_epochs + 1))
+    for name in ("loss", "val_ema_nll"):
+        values = [record[name] for record in records]
+        assert values == whole.history[name].tolist()
 
 
 def test_a_finished_run_resumes_to_its_own_result(tmp_path):
@@ -216,7 +248,10 @@ def test_run_folder_that_exists_is_refused(tmp_path):
 
 
 def test_model_file(tmp_path):
-    """Every type comes back, bfloat16 and keys too; a damaged file is one sentence."""
+    """Every type comes back, bfloat16 and keys too; a damaged file is one sentence.
+
+    NaN is refused: seen failing, `evaluate` ended well with a model of NaN.
+    """
     model = (linear_model(), jnp.ones(3, jnp.bfloat16), jr.key(4), np.arange(3))
     path = tmp_path / "model.npz"
     save_model(path, model, hyperparameters={"sigma": 0.1})
@@ -230,4 +265,7 @@ def test_model_file(tmp_path):
         load_model(path, (linear_model(4), *like[1:]))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(CheckpointError, match="is truncated"):
+        load_model(path, like)
+    save_model(path, (model[0], model[1].at[2].set(jnp.nan), *model[2:]))
+    with pytest.raises(CheckpointError, match=r"has NaN in \[1\]: its training"):
         load_model(path, like)

@@ -1,17 +1,19 @@
 """Search finds what a closed form says is best."""
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
 import pytest
 from train.linear_model import NOISE, linear_data, linear_model
-from train.test_fit import Diverging
+from train.test_fit import Diverging, Plain
 
 from ornstein.data._base import Split
 from ornstein.likelihood import Gaussian
-from ornstein.train import LogUniform, NonFiniteError, tune
+from ornstein.train import Constant, EarlyStopping, LogUniform, NonFiniteError, tune
 
 DATA = linear_data(num_rows=80)
 TRAIN, HELD = Split(DATA.x[:64], DATA.y[:64]), Split(DATA.x[64:], DATA.y[64:])
@@ -43,6 +45,52 @@ def test_grid_finds_the_rate_that_trains():
     good, bad = (row["val_nll"] for row in tuning.table)
     assert good < bad - 1.0
     assert tuning.fit.history["val_nll"][-1] == good
+
+
+def best_nll_of_mean(rate: float) -> float:
+    """Of 12 steps on (1 - slope)² / 2, judged by (slope - 1/2)² / 2."""
+    mean, nlls = 0.0, []
+    for step in range(1, 13):
+        mean = 0.9 * mean + 0.1 * (1 - (1 - rate) ** step)
+        nlls.append((mean / (1 - 0.9**step) - 0.5) ** 2 / 2)
+    return min(nlls) + 0.5 * math.log(2 * math.pi)
+
+
+def test_search_ranks_by_what_is_tested():
+    """By the running mean where there is one, and at the epoch that is returned.
+
+    Seen failing with the raw weights' last NLL: it chose the rate of 0.05, whose last
+    weight is the nearest and whose mean is the farthest.
+    """
+    x = np.ones((4, 1), np.float32)
+    options = {
+        "num_epochs": 12,
+        "batch_size": 4,
+        "optimiser": optax.sgd,
+        "schedule": Constant(),
+        "ema_decay": 0.9,
+        "early_stopping": EarlyStopping(patience=12),
+    }
+    tuning = tune(
+        lambda setting: Plain(jnp.zeros(1)),
+        Split(x, x),
+        Gaussian(1.0),
+        validation=Split(x, 0.5 * x),
+        space={"learning_rate": (0.05, 0.1, 0.3)},
+        key=jr.key(0),
+        options=options,
+    )
+    expected = {rate: best_nll_of_mean(rate) for rate in (0.05, 0.1, 0.3)}
+    rates = [row["learning_rate"] for row in tuning.table]
+    assert rates == sorted(expected, key=expected.__getitem__)
+    assert rates[-1] == 0.05
+    for row in tuning.table:
+        nll = expected[row["learning_rate"]]
+        assert row["val_ema_nll"] == pytest.approx(nll, abs=1e-6)
+    best = tuning.fit
+    assert best.epoch is not None
+    row = tuning.table[0]
+    assert best.history["val_ema_nll"][best.epoch - 1] == row["val_ema_nll"]
 
 
 def test_random_search_draws_from_its_ranges():

@@ -37,6 +37,7 @@ from ..functions import PosteriorSamples, with_solver
 from ..predict import predict
 from ..train import RunFolder
 from ..train._atomic import write_atomically
+from ..train._lock import lock_folder
 from ._run_folder import load_run, say_draws
 from ._terminal import Terminal, as_json, shown
 
@@ -82,6 +83,10 @@ class Evaluate:
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
+        with lock_folder(RunFolder.open(self.run_folder).path, is_shared=True):
+            return self._judge(terminal, command)
+
+    def _judge(self, terminal: Terminal, command: str) -> dict[str, Any]:
         started = time.monotonic()
         run, prepared, fit = load_run(self.run_folder)
         recipe, data = prepared.recipe, prepared.data

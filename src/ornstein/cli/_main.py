@@ -20,6 +20,7 @@ from ._predict import Predict
 from ._prune import Prune
 from ._reproduce import Reproduce
 from ._sample import Sample
+from ._signals import Interruption, Terminated, handled
 from ._terminal import Terminal
 from ._train import Train
 
@@ -44,7 +45,8 @@ def main(args: Sequence[str] | None = None) -> int:
         args: without the program's name; `sys.argv`'s by default.
 
     Returns:
-        The exit code: 0; 1 for a run that failed; 2 for bad input; 130 after Ctrl-C.
+        The exit code: 0; 1 for a run that failed; 2 for bad input or a full disk; 130
+        after Ctrl-C, 143 after SIGTERM.
         With `ORNSTEIN_TRACEBACK` set, bad input raises instead.
     """
     args = sys.argv[1:] if args is None else list(args)
@@ -57,11 +59,16 @@ def main(args: Sequence[str] | None = None) -> int:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False  # orbax gives the root logger a handler of its own
+    absl = logging.getLogger("absl")
+    was_disabled, absl.disabled = absl.disabled, True  # orbax logs what it raises
     try:
-        _cache_programs()
-        command = parse(args, COMMANDS)
-        terminal = Terminal(is_json=command.json)
-        terminal.result(command.run(terminal, shlex.join(["ornstein", *args])))
+        with handled(Interruption()):
+            _cache_programs()
+            command = parse(args, COMMANDS)
+            terminal = Terminal(is_json=command.json)
+            terminal.result(command.run(terminal, shlex.join(["ornstein", *args])))
+    except Terminated:
+        return 143
     except KeyboardInterrupt:
         return 130
     except _BAD_INPUT as error:
@@ -74,6 +81,7 @@ def main(args: Sequence[str] | None = None) -> int:
         logger.removeHandler(handler)
         logger.setLevel(level)
         logger.propagate = propagate
+        absl.disabled = was_disabled
     return 0
 
 
@@ -82,7 +90,8 @@ def _complain(error: BaseException, code: int) -> int:
     # An `OSError` of the system's own names its number; its file and reason suffice.
     text = str(error)
     if isinstance(error, OSError) and error.strerror is not None:
-        text = f"{error.filename}: {error.strerror}"
+        file = "" if error.filename is None else f"{error.filename}: "
+        text = f"{file}{error.strerror}"
     text = re.sub(r"\s+", " ", text).strip() or type(error).__name__
     print(f"ornstein: {text}", file=sys.stderr)
     return code

@@ -12,8 +12,9 @@ from ..evaluate import evaluate
 from ..experiments import Judged, Keys, Prepared, provenance
 from ..functions import MeanField, prune
 from ..predict import Fitted, predict
-from ..train import save_sparse
+from ..train import RunFolder, save_sparse
 from ..train._atomic import write_atomically
+from ..train._lock import lock_folder
 from ._run_folder import final_path, load_run
 from ._terminal import Terminal, as_json
 
@@ -45,7 +46,6 @@ class Prune:
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
-        started = time.monotonic()
         if not 0 <= self.fraction < 1:
             raise ValueError(
                 f"--fraction must be at least 0 and below 1, got {self.fraction}: 0.75 "
@@ -55,6 +55,11 @@ class Prune:
             raise FileNotFoundError(
                 f"There is no folder {self.output.parent} to write to: make it first."
             )
+        with lock_folder(RunFolder.open(self.run_folder).path):
+            return self._prune(terminal, command)
+
+    def _prune(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        started = time.monotonic()
         run, prepared, fit = load_run(self.run_folder)
         if not isinstance(fit.model, MeanField):
             raise ValueError(

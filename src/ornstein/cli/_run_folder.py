@@ -1,8 +1,8 @@
 """Runs as the command line makes and reads them."""
 
 import contextlib
+import errno
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ from ..functions._network import initial_state
 from ..predict import Fitted
 from ..sample import SamplingPlan
 from ..train import CheckpointError, Plan, RunFolder, load_model, save_model
+from ..train._lock import lock_folder
+from ..train._run import is_unused
+from ._signals import Interruption, handled
 from ._terminal import Terminal
 
 SAMPLES = "samples"
@@ -31,20 +34,17 @@ class Untouched:
     """Puts an overwritten run back, unless training begins: a callback.
 
     Args:
-        path: of the new run.
-        aside: where the old one lies, if there was one.
+        run: the new one.
     """
 
-    def __init__(self, path: Path, aside: Path | None):
-        self.path, self.aside = path, aside
+    def __init__(self, run: RunFolder):
+        self.run = run
         self.has_begun = False
 
     def start(self, plan: Plan | SamplingPlan) -> None:
-        """Every check has passed: the old run goes."""
+        """Every check has passed: from now on the new run can be resumed."""
         del plan
         self.has_begun = True
-        if self.aside is not None:
-            shutil.rmtree(self.aside)
 
     def advance(self, step: int, record: dict[str, Any]) -> None:
         """Nothing."""
@@ -57,11 +57,8 @@ class Untouched:
 
     def restore(self) -> None:
         """Leave files as they were before the run, if it never began."""
-        if self.has_begun:
-            return
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self.aside is not None:
-            self.aside.rename(self.path)
+        if not self.has_begun:
+            self.run.restore()
 
 
 @contextlib.contextmanager
@@ -70,6 +67,9 @@ def new_run(
 ) -> Iterator[tuple[RunFolder, Untouched]]:
     """A new run folder, which is as it was before if training never begins.
 
+    No other process may work in it meanwhile. A run that it replaces stays beside it
+    until the new one is complete: see `RunFolder.create`.
+
     Args:
         path: of the run.
         config: what decides it.
@@ -77,9 +77,9 @@ def new_run(
 
     Raises:
         FileExistsError: if something is there that may not be replaced.
+        BlockingIOError: if another process is at work there.
     """
-    aside = None
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+    if path.exists() and not (path.is_dir() and is_unused(path)):
         is_run = (path / "config.json").is_file()
         if not is_run:
             raise FileExistsError(
@@ -90,14 +90,53 @@ def new_run(
                 f"{path} is a run already: go on with `ornstein train --resume {path}`"
                 ", replace it with --overwrite, or choose another folder with --out."
             )
-        aside = path.with_name(f".{path.name}.replaced")
-        shutil.rmtree(aside, ignore_errors=True)
-        path.rename(aside)
-    guard = Untouched(path, aside)
+    run = RunFolder.create(path, config, overwrite=overwrite)
+    with lock_folder(run.path):
+        guard = Untouched(run)
+        try:
+            yield run, guard
+        finally:
+            guard.restore()
+
+
+@contextlib.contextmanager
+def resumable(
+    run: RunFolder, guard: Untouched | None, terminal: Terminal, *, command: str
+) -> Iterator[Interruption]:
+    """What ends a run early ends it whole, and says how it goes on.
+
+    Args:
+        run: the run.
+        guard: of a new one.
+        terminal: for people.
+        command: that goes on with it.
+
+    Yields:
+        the callback with which signals wait for the end of a step.
+    """
+    interruption = Interruption()
+    goes_on = f"go on with `ornstein {command} --resume {run.path}`"
+    has_begun = lambda: guard is None or guard.has_begun
     try:
-        yield RunFolder.create(path, config), guard
-    finally:
-        guard.restore()
+        with handled(interruption):
+            yield interruption
+    except KeyboardInterrupt:
+        if has_begun():
+            terminal.say(f"Interrupted: {goes_on}.")
+        raise
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not has_begun():
+            raise
+        raise OSError(
+            f"{error.filename}: {error.strerror}: make room, then {goes_on}."
+        ) from error
+
+
+def say_where(run: RunFolder, terminal: Terminal) -> None:
+    """Where a new run writes, and where the one is that it replaces."""
+    terminal.say(f"Writing to {run.path}")
+    for old in run.replaced[-1:]:
+        terminal.say(f"The run that was there stays in {old} until this is complete")
 
 
 def free_folder(data: str) -> Path:
@@ -208,8 +247,10 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
     prepared = prepare(read_recipe(run).changed(pretrained=None))
     final = final_path(run)
     if not final.is_file():
+        kept = "".join(f"; {old} is the run that it replaces" for old in run.replaced)
         raise CheckpointError(
-            f"{path} is not finished: go on with `ornstein train --resume {path}`."
+            f"{path} is not finished: go on with `ornstein train --resume {path}`"
+            f"{kept}."
         )
     like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
     return run, prepared, Judged(*load_model(final, like))

@@ -20,14 +20,17 @@ from ..experiments import (
 from ..report import write_figures
 from ..sample import ChainProgress, StuckChainError, is_stuck
 from ..train import RunFolder
+from ..train._lock import lock_folder
 from ._run_folder import (
     SAMPLES,
     Untouched,
     free_folder,
     new_run,
     read_sample_recipe,
+    resumable,
     say_data,
     say_draws,
+    say_where,
 )
 from ._terminal import Terminal, as_json
 
@@ -81,7 +84,8 @@ class Sample:
             recipe = read_sample_recipe(run)
             prepared = prepare(recipe.recipe)
             say_data(prepared.data, terminal)
-            return _carry_out(run, recipe, prepared, terminal, command, guard=None)
+            with lock_folder(run.path):
+                return _carry_out(run, recipe, prepared, terminal, command, guard=None)
         recipe = self.recipe
         check_sampling(recipe.sampling)
         prepared = prepare(recipe.recipe)
@@ -93,7 +97,7 @@ class Sample:
             "sampling": recipe.to_json(),
         }
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
-            terminal.say(f"Writing to {path}")
+            say_where(run, terminal)
             return _carry_out(run, recipe, prepared, terminal, command, guard=guard)
 
 
@@ -107,46 +111,49 @@ def _carry_out(
     guard: Untouched | None,
 ) -> dict[str, Any]:
     started = time.monotonic()
-    callbacks = [ChainProgress(terminal.errors), *([] if guard is None else [guard])]
+    guards = [] if guard is None else [guard]
     folder = run.checkpoints / SAMPLES
-    try:
+    with resumable(run, guard, terminal, command="sample") as interruption:
+        callbacks = [ChainProgress(terminal.errors), *guards, interruption]
         samples = run_sampling(
             recipe, prepared, folder, resume=guard is None, callbacks=callbacks
         )
-    except KeyboardInterrupt:
-        terminal.say(f"Interrupted: go on with `ornstein sample --resume {run.path}`.")
-        raise
-    options, data = recipe.sampling, prepared.data
-    result: dict[str, Any] = {
-        "model": "samples",
-        "kernel": options.kernel,
-        "data": recipe.data.data,
-        "train_seconds": time.monotonic() - started,
-        "num_chains": options.num_chains,
-        "num_samples": options.num_samples,
-        "kl_weight": None,
-        "notes": [*data.notes, *samples.notes],
-    }
-    scores, prediction = judge_samples(samples, prepared, num_draws=options.test_draws)
-    seconds = time.monotonic() - started
-    result |= scores
-    result["provenance"] = provenance(command, seed=options.seed, seconds=seconds)
-    result = as_json(result)
-    written = [folder]
-    written += write_figures(
-        run.figures,
-        samples,
-        prediction,
-        data,
-        history={},
-        key=Keys.of(prepared.recipe).test,
-        num_draws=options.test_draws,
-    )
-    written.append(run.write_result(result))
-    say_draws(samples, options.test_draws, terminal)
-    table = {name: result[name] for name in _TABLE if result.get(name) is not None}
-    terminal.table(f"{options.kernel} on the test rows of {recipe.data.data}", table)
-    terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))
+        interruption.raise_if_met()
+        options, data = recipe.sampling, prepared.data
+        result: dict[str, Any] = {
+            "model": "samples",
+            "kernel": options.kernel,
+            "data": recipe.data.data,
+            "train_seconds": time.monotonic() - started,
+            "num_chains": options.num_chains,
+            "num_samples": options.num_samples,
+            "kl_weight": None,
+            "notes": [*data.notes, *samples.notes],
+        }
+        scores, prediction = judge_samples(
+            samples, prepared, num_draws=options.test_draws
+        )
+        seconds = time.monotonic() - started
+        result |= scores
+        result["provenance"] = provenance(command, seed=options.seed, seconds=seconds)
+        result = as_json(result)
+        written = [folder]
+        written += write_figures(
+            run.figures,
+            samples,
+            prediction,
+            data,
+            history={},
+            key=Keys.of(prepared.recipe).test,
+            num_draws=options.test_draws,
+        )
+        written.append(run.write_result(result))
+        say_draws(samples, options.test_draws, terminal)
+        table = {name: result[name] for name in _TABLE if result.get(name) is not None}
+        terminal.table(
+            f"{options.kernel} on the test rows of {recipe.data.data}", table
+        )
+        terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))
     if is_stuck(samples):
         raise StuckChainError(f"{samples.notes[0]} What was sampled is in {run.path}.")
     return result

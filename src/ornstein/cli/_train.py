@@ -25,13 +25,16 @@ from ..experiments import (
 from ..predict import Prediction
 from ..report import write_figures
 from ..train import Fit, ProgressBar, RunFolder
+from ..train._lock import lock_folder
 from ._run_folder import (
     Untouched,
     free_folder,
     new_run,
     read_recipe,
+    resumable,
     save_final,
     say_data,
+    say_where,
 )
 from ._terminal import Terminal, as_json
 
@@ -123,7 +126,7 @@ class Train:
         path = free_folder(self.recipe.data.data) if self.out is None else self.out
         config = {"command": command, "recipe": prepared.recipe.to_json()}
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
-            terminal.say(f"Writing to {path}")
+            say_where(run, terminal)
             extra = {} if table is None else {"tuning": table}
             return _carry_out(
                 run, prepared, terminal, command, guard=guard, extra=extra
@@ -133,7 +136,8 @@ class Train:
         run = RunFolder.open(path)
         prepared = prepare(read_recipe(run))
         say_data(prepared.data, terminal)
-        return _carry_out(run, prepared, terminal, command, resume=True)
+        with lock_folder(run.path):
+            return _carry_out(run, prepared, terminal, command, guard=None)
 
 
 def _held_out(prepared: Prepared) -> str:
@@ -152,30 +156,28 @@ def _carry_out(
     terminal: Terminal,
     command: str,
     *,
-    resume: bool = False,
-    guard: Untouched | None = None,
+    guard: Untouched | None,
     extra: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     started = time.monotonic()
-    callbacks = [ProgressBar(terminal.errors), *([] if guard is None else [guard])]
-    try:
-        fit = train(prepared, run=run, resume=resume, callbacks=callbacks)
-    except KeyboardInterrupt:
-        terminal.say(f"Interrupted: go on with `ornstein train --resume {run.path}`.")
-        raise
-    result, prediction = _judge(fit, prepared)
-    result |= {"diagnosis": _diagnose(fit, prepared), **(extra or {})}
-    result["provenance"] = provenance(
-        command,
-        seed=prepared.recipe.training.seed,
-        seconds=time.monotonic() - started,
-    )
-    result = as_json(result)
-    written = [save_final(run, fit)]
-    written += _figures(run, fit, prediction, prepared)
-    written.append(run.write_result(result))
-    _report(result, run, written, terminal)
-    return result
+    guards = [] if guard is None else [guard]
+    with resumable(run, guard, terminal, command="train") as interruption:
+        callbacks = [ProgressBar(terminal.errors), *guards, interruption]
+        fit = train(prepared, run=run, resume=guard is None, callbacks=callbacks)
+        interruption.raise_if_met()
+        result, prediction = _judge(fit, prepared)
+        result |= {"diagnosis": _diagnose(fit, prepared), **(extra or {})}
+        result["provenance"] = provenance(
+            command,
+            seed=prepared.recipe.training.seed,
+            seconds=time.monotonic() - started,
+        )
+        result = as_json(result)
+        written = [save_final(run, fit)]
+        written += _figures(run, fit, prediction, prepared)
+        written.append(run.write_result(result))
+        _report(result, run, written, terminal)
+        return result
 
 
 def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:

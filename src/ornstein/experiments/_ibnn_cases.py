@@ -314,6 +314,7 @@ def _train(
         **_options(case, method),
     )
     save_model(final, (found.model, found.likelihood, found.state))
+    run.complete()
     history = found.history
     return {
         "seconds": float(history["seconds"][-1]),

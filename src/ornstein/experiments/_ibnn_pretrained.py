@@ -171,7 +171,7 @@ def _trained(
         if is_begun
         else RunFolder.create(folder, settings, overwrite=True)
     )
-    return fit(
+    found = fit(
         model,
         images.train,
         Categorical(),
@@ -184,6 +184,8 @@ def _trained(
         resume=is_begun,
         **options,
     )
+    run.complete()
+    return found
 
 
 def _scores(

@@ -269,7 +269,9 @@ class TrainingOptions:
         kl_weight: 1 is the bound on the evidence.
         kl_warmup: fraction of the steps over which the KL weight rises from 0.
         num_draws: draws of the function in each step.
-        importance_weighted: the tighter bound of several draws instead of their mean.
+        importance_weighted: the tighter bound of several draws instead of their mean;
+            with --estimator full alone, and where rows share their draws with
+            --batch-size all of them.
         ema: decay of a running mean of the weights, which is then tested.
         clip: largest norm of the gradient.
         accumulate: parts that each batch is cut into, for less memory.

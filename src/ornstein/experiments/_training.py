@@ -9,7 +9,7 @@ import optax
 
 from .._types import PRNGKeyArray
 from ..data import Data, ObservationNoise, default_augmentation
-from ..functions import AbstractRandomFunction, Roughness, with_roughness
+from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
 from ..train import (
@@ -290,7 +290,7 @@ def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> No
     """Trace one step on its own number of rows, without running it.
 
     A solver refuses steps and gradients that it cannot have, a network images that it
-    cannot take, a mixture fewer rows than components.
+    cannot take, a mixture fewer rows than components; an objective what is no bound.
     """
     options = recipe.training
     batch_size = min(options.batch_size, len(data.train))
@@ -300,8 +300,37 @@ def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> No
     first = lambda leaf: jax.ShapeDtypeStruct((num_rows, *leaf.shape[1:]), leaf.dtype)
     x = jax.tree.map(first, data.train.x)
     member = model.member(0)
-    call = lambda x, key, state: member(x, key=key, index=None, state=state).output
-    eqx.filter_eval_shape(call, x, jax.random.key(0), initial_state(model))
+    call = lambda x, key, state: member(x, key=key, index=None, state=state)
+    draw = eqx.filter_eval_shape(call, x, jax.random.key(0), initial_state(model))
+    if options.importance_weighted:
+        _check_importance(recipe, data, draw)
+
+
+def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
+    """Refuse what `ImportanceWeighted` refuses, in the words of the command line."""
+    options, num_data = recipe.training, len(data.train)
+    if draw.log_ratio is None:
+        remedy = "leave it out"
+        if recipe.solver.estimator == "full":
+            remedy = "give --weight-noise plain and no --path-per-row, or leave it out"
+        elif "estimator" in MODELS[recipe.model.model].options:
+            remedy = "give --estimator full, or leave it out"
+        raise ValueError(
+            "--importance-weighted weighs each draw by its own log ratio of posterior "
+            f"and prior, which --model {recipe.model.model} with these options does "
+            f"not have: {remedy}."
+        )
+    if options.accumulate > 1:
+        raise ValueError(
+            f"--importance-weighted is no mean over rows, which --accumulate "
+            f"{options.accumulate} cuts into parts: leave one of them out."
+        )
+    if draw.log_ratio == "shared" and options.batch_size < num_data:
+        raise ValueError(
+            f"--importance-weighted is no bound on --batch-size {options.batch_size} "
+            f"of {num_data} training rows, which share their draws: give --batch-size "
+            f"{num_data}, or leave it out."
+        )
 
 
 def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:

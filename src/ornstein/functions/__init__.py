@@ -3,6 +3,7 @@
 from ._base import (
     AbstractRandomFunction as AbstractRandomFunction,
     Draw as Draw,
+    LogRatio as LogRatio,
     SolveReport as SolveReport,
     draw_key as draw_key,
     label_tree as label_tree,

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,6 +16,9 @@ Module = TypeVar("Module")
 WEIGHTS = "weights"
 NOISE = "noise"
 FROZEN = "frozen"
+
+LogRatio: TypeAlias = Literal["shared", "rows"]
+"""Whose log q / p a draw knows: of what all rows of a batch share, or of each row."""
 
 
 class SolveReport(eqx.Module):
@@ -72,6 +75,10 @@ class Draw(eqx.Module):
             estimator `kl` itself comes from.
         local_terms: what `local_kl` is made of, likewise, for each example.
         report: of the differential equations solved for it, or `None`.
+        log_ratio: "shared" if all rows met one draw, of which `kl` is the log density
+            ratio log q / p with its whole gradient; "rows" if `local_kl` is that of
+            each row's own; `None` for all else (closed forms, rows that meet different
+            draws of what they share), with which importance weighting is no bound.
     """
 
     output: PyTree[Float[Array, "batch ..."]]
@@ -81,6 +88,7 @@ class Draw(eqx.Module):
     terms: dict[str, Float[Array, ""]] = eqx.field(default_factory=dict)
     report: SolveReport | None = None
     local_terms: dict[str, Float[Array, " batch"]] = eqx.field(default_factory=dict)
+    log_ratio: LogRatio | None = eqx.field(static=True, default=None)
 
 
 class AbstractRandomFunction(eqx.Module):

@@ -144,6 +144,7 @@ class LatentODE(AbstractRandomFunction):
             state,
             report=mean_report(report),
             local_terms={"kl_initial": begun.kl_initial},
+            log_ratio="rows" if self.estimator.is_log_ratio else None,
         )
 
     def trajectory(

@@ -233,6 +233,7 @@ class LatentSDE(AbstractRandomFunction):
             state,
             report=mean_report(paths.report),
             local_terms=paths.terms,
+            log_ratio="rows" if self.estimator.is_log_ratio else None,
         )
 
     def trajectory(

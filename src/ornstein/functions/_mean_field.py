@@ -137,7 +137,16 @@ class MeanField(AbstractRandomFunction):
         kl = self.kl(self.family, self.prior, params)
         value = self.family.kl(self.prior)
         terms = {"kl_weights": kl if value is None else value}
-        return Draw(output, kl, no_local_kl(x), state, terms, report)
+        is_shared = isinstance(self.estimator, Reparameterised)
+        return Draw(
+            output,
+            kl,
+            no_local_kl(x),
+            state,
+            terms,
+            report,
+            log_ratio="shared" if is_shared and self.kl.is_log_ratio else None,
+        )
 
     def with_weights(self, params: Params) -> Network:
         """The network with these values of its random parameters."""

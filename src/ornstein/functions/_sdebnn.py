@@ -1,5 +1,6 @@
 """The infinitely deep Bayesian neural network of Xu et al. (2022)."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -229,7 +230,7 @@ class SDEBNN(AbstractRandomFunction):
             report = mean_report(rows.report)
             return Draw(output, kl, no_local_kl(x), state, terms, report)
         draw = self._draw(x, key=draw_key(key, index))
-        return Draw(draw.output, draw.kl, draw.local_kl, state, draw.terms, draw.report)
+        return dataclasses.replace(draw, state=state)
 
     def _draw(self, x: Array, *, key: PRNGKeyArray) -> Draw:
         h, z = x, self.inducing
@@ -247,8 +248,18 @@ class SDEBNN(AbstractRandomFunction):
             kl_path, kl_initial = kl_path + out.kl_path, kl_initial + out.kl_initial
             reports.append(out.report)
         terms = {"kl_path": kl_path, "kl_initial": kl_initial}
-        report = merge_reports(reports)
-        return Draw(self.readout(h), kl, no_local_kl(x), None, terms, report)
+        return Draw(
+            self.readout(h),
+            kl,
+            no_local_kl(x),
+            terms=terms,
+            report=merge_reports(reports),
+            log_ratio="shared" if self._has_log_ratio() else None,
+        )
+
+    def _has_log_ratio(self) -> bool:
+        blocks = [layer for layer in self.layers if isinstance(layer, SDEBlock)]
+        return all(block.estimator.is_log_ratio for block in blocks)
 
     def trajectory(
         self,

@@ -95,7 +95,13 @@ class NormalFamily(AbstractFamily):
 
 
 class AbstractWeightKL(eqx.Module):
-    r"""How $\mathrm{KL}(q \| p)$ of the weights is estimated."""
+    r"""How $\mathrm{KL}(q \| p)$ of the weights is estimated.
+
+    Attributes:
+        is_log_ratio: whether value and gradient are those of log q / p of the draw.
+    """
+
+    is_log_ratio: eqx.AbstractClassVar[bool]
 
     @abc.abstractmethod
     def __call__(
@@ -117,6 +123,8 @@ class AnalyticKL(AbstractWeightKL):
     at the draw. The gradient is that of `SampledKL` there, and the value less noisy.
     """
 
+    is_log_ratio = False
+
     def __call__(
         self, family: AbstractFamily, prior: AbstractPrior, params: Params
     ) -> Float[Array, ""]:
@@ -136,6 +144,8 @@ class SampledKL(AbstractWeightKL):
         Blundell et al. (2015), equation (2).
     """
 
+    is_log_ratio = True
+
     def __call__(
         self, family: AbstractFamily, prior: AbstractPrior, params: Params
     ) -> Float[Array, ""]:
@@ -153,6 +163,8 @@ class StickTheLandingKL(AbstractWeightKL):
     References:
         Roeder, Wu & Duvenaud (2017), "Sticking the Landing".
     """
+
+    is_log_ratio = False  # its gradient leaves out q's score
 
     def __call__(
         self, family: AbstractFamily, prior: AbstractPrior, params: Params

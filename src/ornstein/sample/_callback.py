@@ -42,6 +42,8 @@ class SamplingPlan(NamedTuple):
 class SamplingCallback(Protocol):
     """Something that hears about chains. Call order: start, advance*, stop.
 
+    A `KeyboardInterrupt` that it raises ends the chains after their state is saved.
+
     A record has `phase` ("warm-up" or "sampling"), `num_kept`, `num_divergent`, and
     where they exist `acceptance_rate`, `step_size` and `r_hat` (the largest of a few
     parameters').

@@ -18,6 +18,7 @@ from ..potential import AbstractPotential
 from ..sgmcmc import AbstractMinibatchKernel
 from ..train import CheckpointError
 from ..train._check import check_positive
+from ..train._lock import LOCK, lock_folder
 from ._advance import Sampler
 from ._burn_in import BurnIn
 from ._callback import SamplingCallback, SamplingPlan
@@ -89,6 +90,7 @@ def run_chains(
         NonFiniteError: if a chain leaves the finite numbers.
         FileExistsError: if the folder has samples and `resume` is false.
         CheckpointError: if what the folder has is of another run, or damaged.
+        BlockingIOError: if another process or thread is at work in the folder.
     """
     check_positive(num_samples=num_samples, thin=thin)
     if num_warmup < 0:
@@ -127,33 +129,50 @@ def run_chains(
         "checksum of data and starts": _checksum((potential, starts)),
     }
     path = None if folder is None else Path(folder)
-    if path is None:
-        arrays = in_memory(like)
-    elif resume and path.exists():
-        _check_settings(path, settings)
-        arrays = open_files(path, like, mode="r+")
-    else:
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise FileExistsError(
-                f"{path} exists: pass resume=True to go on with its chains, or choose "
-                "another folder."
-            )
-        arrays = create_files(path, like, settings)
-    run = Run(
-        sampler=sampler,
-        states=states,
-        arrays=arrays,
-        plan=plan,
-        burn_in=burn_in,
-        state_path=None if path is None else path / STATE,
-        save_every=save_every,
-        callbacks=callbacks,
-    )
-    if resume:
-        run.resume()
-    with _in_one_sentence():
-        run.go()
+    with contextlib.nullcontext() if path is None else _alone_in(path):
+        if path is None:
+            arrays = in_memory(like)
+        elif resume and not _is_before_samples(path):
+            _check_settings(path, settings)
+            arrays = open_files(path, like, mode="r+")
+        else:
+            if not resume and any(file.name != LOCK for file in path.iterdir()):
+                raise FileExistsError(
+                    f"{path} exists: pass resume=True to go on with its chains, or "
+                    "choose another folder."
+                )
+            arrays = create_files(path, like, settings)
+        run = Run(
+            sampler=sampler,
+            states=states,
+            arrays=arrays,
+            plan=plan,
+            burn_in=burn_in,
+            state_path=None if path is None else path / STATE,
+            save_every=save_every,
+            callbacks=callbacks,
+        )
+        if resume:
+            run.resume()
+        with _in_one_sentence():
+            run.go()
     return Chains(run.arrays[0], run.arrays[1], run.chain_info, run.states)
+
+
+@contextlib.contextmanager
+def _alone_in(path: Path) -> Iterator[None]:
+    """A folder, made if it is not there, that no other process works in."""
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"{path} exists and is a file: choose another folder.")
+    path.mkdir(parents=True, exist_ok=True)
+    with lock_folder(path):
+        yield
+
+
+def _is_before_samples(path: Path) -> bool:
+    """Whether a process ended here before the header, which comes after the files."""
+    names = (file.name for file in path.iterdir())
+    return all(name == LOCK or name.endswith(".npy") for name in names)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Chains under way: what `run_chains` drives."""
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,6 +65,7 @@ class Run:
         self.num_divergent = 0
         self.chain_info: dict[str, np.ndarray] = {}
         self.num_next = 1  # compiles
+        self.is_between_steps = False  # when interrupted, saving loses nothing
 
     def resume(self) -> None:
         """Go on from the saved states; from the start if there are none yet."""
@@ -84,29 +86,32 @@ class Run:
 
     def go(self) -> None:
         """Run the chains to their end."""
-        heard = []
-        try:
+        with contextlib.ExitStack() as stack:
             for callback in self.callbacks:
-                heard.append(callback)
+                stack.callback(callback.stop)
                 callback.start(self.plan._replace(first_step=self.step))
-            self._warm_up()
-            self._draw()
-        finally:
-            for callback in heard:
-                callback.stop()
+            try:
+                self._warm_up()
+                self._draw()
+            except KeyboardInterrupt:
+                if self.is_between_steps:
+                    self._save(is_due=True)
+                raise
 
     def _warm_up(self) -> None:
         if "num_warmup" in self.chain_info:
             return  # resumed after it
         num_warmup = self.plan.num_warmup
         stages = warm_up_stages(max(num_warmup, 1))
-        is_over = False
+        # Resumed chains may have been interrupted right after their burn-in.
+        is_over = self.step > 0 and self._is_burnt_in()
         while self.step < num_warmup and not is_over:
             num = min(self.num_next, num_warmup - self.step)
             if self.burn_in is not None:
                 every = self.burn_in.check_every
                 num = min(num, every - self.step % every)
             begin = time.monotonic()
+            self.is_between_steps = False
             states, info = self.sampler.warm_up(
                 self.states, stages, _int(self.step), _int(num)
             )
@@ -141,6 +146,7 @@ class Run:
         while self.num_kept < plan.num_samples:
             num = min(self.num_next, capacity, plan.num_samples - self.num_kept)
             begin = time.monotonic()
+            self.is_between_steps = False
             states, next_step, kept = self.sampler.draw(
                 self.states,
                 _int(self.step),
@@ -180,6 +186,7 @@ class Run:
                 record[name] = float(np.mean(info[name]))
         if self.callbacks and self.num_kept >= 8:
             record["r_hat"] = self._watched_r_hat()
+        self.is_between_steps = True
         for callback in self.callbacks:
             callback.advance(self.step, record)
 

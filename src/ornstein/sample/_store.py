@@ -6,6 +6,7 @@ which the chains go on. Nothing in it is a pickle.
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from .._types import PyTree
 from ..train import CheckpointError
-from ..train._atomic import write_atomically
+from ..train._atomic import naming, write_atomically
 
 STATE = "state.npz"
 _HEADER = "samples.json"
@@ -61,6 +62,8 @@ def create_files(
         ).view(a.dtype)
         for i, a in enumerate(leaves)
     ]
+    for i in range(len(leaves)):
+        _reserve(folder / f"{i}.npy")
     # The header is last: a folder with one is whole.
     num_chains, num_samples = leaves[0].shape[:2]
     header = {
@@ -137,6 +140,13 @@ def flush(arrays: PyTree[np.ndarray]) -> None:
     for array in jax.tree.leaves(arrays):
         if isinstance(array, np.memmap):
             array.flush()
+
+
+def _reserve(path: Path) -> None:
+    """Take the room now: a disk that is full under a memory map kills the process."""
+    if hasattr(os, "posix_fallocate"):
+        with naming(path), path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def _describe(like: PyTree) -> dict[str, Any]:

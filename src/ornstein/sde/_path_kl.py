@@ -28,9 +28,15 @@ def stop_gradient(tree: _Tree) -> _Tree:
 
 
 class AbstractPathKL(eqx.Module):
-    """How the path KL, and the KL of a Gaussian start, are estimated."""
+    r"""How the path KL, and the KL of a Gaussian start, are estimated.
+
+    Attributes:
+        has_ito_term: whether it has $\int u \cdot dB$.
+        is_log_ratio: whether value and gradient are those of log q / p of the draw.
+    """
 
     has_ito_term: eqx.AbstractClassVar[bool]
+    is_log_ratio: eqx.AbstractClassVar[bool]
 
     @abc.abstractmethod
     def parameters_of_ito_term(self, parameters: _Tree) -> _Tree:
@@ -102,6 +108,7 @@ class KL(AbstractPathKL):
     """
 
     has_ito_term = False
+    is_log_ratio = False
 
     def parameters_of_ito_term(self, parameters: _Tree) -> _Tree:
         return parameters
@@ -115,6 +122,7 @@ class FullMonteCarlo(AbstractPathKL):
     r"""$\int \tfrac12 \|u\|^2 dt + \int u \cdot dB$, the path's log density ratio."""
 
     has_ito_term = True
+    is_log_ratio = True
 
     def parameters_of_ito_term(self, parameters: _Tree) -> _Tree:
         return parameters
@@ -133,6 +141,7 @@ class StickTheLanding(AbstractPathKL):
     """
 
     has_ito_term = True
+    is_log_ratio = False  # its value is, its gradient leaves out q's score
 
     def parameters_of_ito_term(self, parameters: _Tree) -> _Tree:
         return stop_gradient(parameters)

@@ -1,6 +1,8 @@
 """Files that are whole or absent, whenever the process is killed."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -10,13 +12,32 @@ def write_atomically(path: Path, content: bytes) -> None:
     Args:
         path: of the file, which may exist and is then replaced.
         content: all of it.
+
+    Raises:
+        OSError: naming `path`, never the file beside it.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with naming(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let the system's errors name a file: those of a full disk name none.
+
+    Args:
+        path: what is being written, as its owner knows it.
+    """
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        if error.errno is None:  # a sentence of our own
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error

@@ -6,10 +6,13 @@ written under another name and renamed, so a process killed while writing leaves
 previous one as it was.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,13 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from .._types import PyTree
+from ._atomic import naming
 from ._errors import CheckpointError
 from ._leaves import describe, named_arrays, with_arrays
 
 _PREFIX = "step_"
 _PARTIAL = ".partial_"
+_SYSTEM_ERROR = re.compile(r"os_error_code='(\d+)'")
 _DAMAGE = (OSError, ValueError, KeyError, TypeError)
 
 
@@ -40,14 +45,33 @@ def save_checkpoint(
 
     Returns:
         Where it was written.
+
+    Raises:
+        OSError: naming the checkpoint, of which nothing is left.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for leftover in folder.glob(f"{_PARTIAL}*"):  # of a process that was killed
-        shutil.rmtree(leftover)
     final = folder / f"{_PREFIX}{step:09d}"
-    if final.exists():
-        return final
-    partial = folder / f"{_PARTIAL}{step:09d}"
+    with naming(final):
+        folder.mkdir(parents=True, exist_ok=True)
+        for leftover in folder.glob(f"{_PARTIAL}*"):  # of a process that was killed
+            shutil.rmtree(leftover)
+        if final.exists():
+            return final
+        partial = folder / f"{_PARTIAL}{step:09d}"
+        try:
+            with _system_errors():
+                _write(partial, step, tree, meta)
+            os.replace(partial, final)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)  # room for others
+            raise
+        for old in checkpoints(folder)[:-keep]:
+            # Renamed first: a half-removed folder must not look like a checkpoint.
+            doomed = old.rename(folder / f"{_PARTIAL}{old.name}")
+            shutil.rmtree(doomed)
+    return final
+
+
+def _write(partial: Path, step: int, tree: PyTree, meta: dict[str, Any]) -> None:
     partial.mkdir()
     arrays = named_arrays(tree)
     # orbax refuses empty arrays, whose content their shape already says.
@@ -65,12 +89,18 @@ def save_checkpoint(
         "meta": meta,
     }
     (partial / "meta.json").write_text(json.dumps(record), encoding="utf-8")
-    os.replace(partial, final)
-    for old in checkpoints(folder)[:-keep]:
-        # Renamed first: a half-removed folder must not look like a checkpoint.
-        doomed = old.rename(folder / f"{_PARTIAL}{old.name}")
-        shutil.rmtree(doomed)
-    return final
+
+
+@contextlib.contextmanager
+def _system_errors() -> Iterator[None]:
+    """Tensorstore's errors of the system, such as a full disk, as such."""
+    try:
+        yield
+    except ValueError as error:
+        found = _SYSTEM_ERROR.search(str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
 
 
 def checkpoints(folder: Path) -> list[Path]:

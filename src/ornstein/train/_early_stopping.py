@@ -13,6 +13,9 @@ from .._types import PyTree
 class EarlyStopping(eqx.Module):
     """Stop after `patience` validations without progress, and return the best epoch.
 
+    Judged by what will be used: with a running mean of the weights by the mean's
+    validation NLL, `val_ema_nll`, else by `val_nll`.
+
     With a patience of the whole run it only selects the best epoch.
 
     Attributes:
@@ -36,19 +39,24 @@ class Best:
 
     Args:
         rule: when to stop.
-        params: a tree like the parameters and batch statistics.
+        params: a tree like the one to keep: parameters, batch statistics, and the
+            running mean.
+
+    Attributes:
+        epoch: the best one's number from 1; 0 before there is any.
     """
 
     def __init__(self, rule: EarlyStopping, params: PyTree):
         self.rule = rule
         self.params = _copy(params)
         self.nll = math.inf
-        self.num_waited = 0
+        self.num_waited = self.epoch = 0
 
-    def update(self, nll: float, params: PyTree) -> bool:
+    def update(self, epoch: int, nll: float, params: PyTree) -> bool:
         """Hear of a validation; say whether it is time to stop."""
         if nll < self.nll - self.rule.min_delta:
             self.nll, self.num_waited, self.params = nll, 0, _copy(params)
+            self.epoch = epoch
         else:
             self.num_waited += 1
         return self.num_waited >= self.rule.patience
@@ -60,12 +68,14 @@ class Best:
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the parameters."""
-        return {"nll": self.nll if self.found else None, "num_waited": self.num_waited}
+        nll = self.nll if self.found else None
+        return {"nll": nll, "num_waited": self.num_waited, "epoch": self.epoch}
 
     def load_json(self, saved: dict[str, Any], params: PyTree) -> None:
         """Become what `to_json` described."""
         self.nll = math.inf if saved["nll"] is None else saved["nll"]
         self.num_waited, self.params = saved["num_waited"], params
+        self.epoch = saved.get("epoch", 0)
 
 
 def _copy(tree: PyTree) -> PyTree:

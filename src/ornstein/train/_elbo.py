@@ -14,6 +14,7 @@ the size of the batch.
 import abc
 import math
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,7 +23,7 @@ import jax.scipy.special as jsp
 from jaxtyping import Key
 
 from .._types import Array, Float, PRNGKeyArray, PyTree, RealScalar
-from ..functions import AbstractRandomFunction, Roughness, with_roughness
+from ..functions import AbstractRandomFunction, LogRatio, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
 
 
@@ -37,18 +38,34 @@ class AbstractObjective(eqx.Module):
     is_mean_over_rows: eqx.AbstractClassVar[bool]
 
     @abc.abstractmethod
+    def check(
+        self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int
+    ) -> None:
+        """Refuse a model, or a batch, with which this is not what it is called.
+
+        Args:
+            log_ratio: what the model's KLs are: see `Draw`.
+            num_rows: n, rows in a batch.
+            num_data: N.
+        """
+
+    @abc.abstractmethod
     def __call__(
         self,
-        log_likelihood: Float[Array, " draws"],
-        divergence: Float[Array, " draws"],
+        log_likelihood: Float[Array, "draws batch"],
+        divergence: Float[Array, "draws batch"],
         num_data: int,
+        *,
+        log_ratio: LogRatio | None,
     ) -> Float[Array, ""]:
         """The loss in nats per example.
 
         Args:
-            log_likelihood: each draw's log likelihood, per example.
-            divergence: each draw's weighted KL, per example: D / N.
+            log_likelihood: of each row with each draw.
+            divergence: the row's share of each draw's weighted KL: its own local KL,
+                and an N-th of what all examples share.
             num_data: N.
+            log_ratio: what the model's KLs are: see `Draw`.
         """
 
 
@@ -60,44 +77,94 @@ class ELBO(AbstractObjective):
 
     is_mean_over_rows = True
 
+    def check(
+        self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int
+    ) -> None:
+        """Nothing: it is a bound with any KL and any batch."""
+        del log_ratio, num_rows, num_data
+
     def __call__(
         self,
-        log_likelihood: Float[Array, " draws"],
-        divergence: Float[Array, " draws"],
+        log_likelihood: Float[Array, "draws batch"],
+        divergence: Float[Array, "draws batch"],
         num_data: int,
+        *,
+        log_ratio: LogRatio | None,
     ) -> Float[Array, ""]:
         """See `AbstractObjective`."""
-        del num_data  # a mean of means needs no scale
+        del num_data, log_ratio  # a mean of means needs no scale
         return jnp.mean(divergence - log_likelihood)
 
 
 class ImportanceWeighted(AbstractObjective):
-    r"""The importance-weighted bound: $-\frac{1}{N} \log \frac{1}{S} \sum_s w_s$.
+    r"""The importance-weighted bound on the evidence, of S draws.
 
-    With $\log w_s = \ell_s - \beta D_s$, where $D_s$ must be the *sampled* log ratio
-    $\log q(w_s) / p(w_s)$ of the draw itself (the path KL estimators `FullMonteCarlo`
-    and `StickTheLanding`). With a closed-form KL this is no bound on the evidence.
-    On minibatches it is biased: $\ell_s$ is the estimate $(N / n) \sum_i$ of the
-    full log likelihood, and the logarithm of its exponential is not linear in it. Use
-    it with `batch_size` equal to the data.
+    With the log ratio $r = \log q / p$ of the draw itself, it is, for a model with
+
+    - latents of each row (`LatentSDE`, `LatentODE`), on batches of any size:
+      $-\frac{1}{N} \sum_i \log \frac{1}{S} \sum_s w_{is}$ with
+      $\log w_{is} = \log p(y_i | x_i, z_{is}) - \beta r_{is}$;
+    - one draw that all rows share (`SDEBNN`, `MeanField`), on all the data at once:
+      $-\frac{1}{N} \log \frac{1}{S} \sum_s w_s$ with
+      $\log w_s = \sum_i \log p(y_i | x_i, \theta_s) - \beta r_s$.
+
+    At $\beta = 1$ these are bounds, which rise with S to the log evidence. All else is
+    refused. A KL in closed form is no log ratio of a draw, so that the weights would
+    not average to the evidence. On a minibatch $\log w_s$ of a shared draw is an
+    estimate, of whose exponential the logarithm is biased. Where rows meet draws of
+    their own from one shared posterior (`Flipout`, `ImplicitBNN`, `is_path_per_row`), a
+    weight belongs to no draw. With both kinds of latents, rows would need several draws
+    under each shared one: with one, $\log \frac{1}{S} \sum_s \prod_i w_{is}$ alone
+    is a bound, of little worth for many rows. Sticking the landing has the value of the
+    log ratio, and the gradient of another bound: the score that it leaves out has mean
+    zero at S = 1 alone (Tucker, Lawson, Gu & Maddison 2019).
 
     References:
         Burda, Grosse & Salakhutdinov (2016), "Importance Weighted Autoencoders",
         equation (8).
+
+        Tucker, Lawson, Gu & Maddison (2019), "Doubly Reparameterized Gradient
+        Estimators for Monte Carlo Objectives".
     """
 
     is_mean_over_rows = False
 
+    def check(
+        self, log_ratio: LogRatio | None, *, num_rows: int, num_data: int
+    ) -> None:
+        """Refuse what gives no bound.
+
+        Raises:
+            ValueError: for a KL that is not the log ratio of a draw, or a minibatch
+                of rows that share one.
+        """
+        if log_ratio is None:
+            raise ValueError(
+                "`ImportanceWeighted` weighs each draw by its own log ratio, and this "
+                "model's KL is in closed form, sticks the landing, or is of rows that "
+                "meet different draws: build it with `FullMonteCarlo()` (for "
+                "`MeanField` `SampledKL()`) and one draw for a batch, or use `ELBO()`."
+            )
+        if log_ratio == "shared" and num_rows < num_data:
+            raise ValueError(
+                f"`ImportanceWeighted` is no bound on a batch of {num_rows} of "
+                f"{num_data} rows, which share their draws: use batches of all rows, "
+                "or `ELBO()`."
+            )
+
     def __call__(
         self,
-        log_likelihood: Float[Array, " draws"],
-        divergence: Float[Array, " draws"],
+        log_likelihood: Float[Array, "draws batch"],
+        divergence: Float[Array, "draws batch"],
         num_data: int,
+        *,
+        log_ratio: LogRatio | None,
     ) -> Float[Array, ""]:
         """See `AbstractObjective`."""
-        log_weights = num_data * (log_likelihood - divergence)
-        log_mean = jsp.logsumexp(log_weights) - math.log(log_weights.shape[0])
-        return -log_mean / num_data
+        log_weights = log_likelihood - divergence
+        if log_ratio == "rows":
+            return -jnp.mean(_log_mean_exp(log_weights))
+        return -_log_mean_exp(num_data * jnp.mean(log_weights, axis=1)) / num_data
 
 
 class ELBOInfo(eqx.Module):
@@ -158,7 +225,8 @@ def elbo_loss(
         kl_factor: how often this batch counts KL, the part that all examples share: 1
             on average over an epoch (see `AbstractKLSplit`).
         num_draws: draws of each member.
-        objective: `ELBO()` (the default) or `ImportanceWeighted()`.
+        objective: `ELBO()` (the default) or `ImportanceWeighted()`, which says which
+            models and batches it is for.
         state: batch statistics. Every draw starts from the same; the draws' new
             statistics are averaged, and members are taken in turn.
         rematerialise: recompute each draw in the backward pass instead of storing
@@ -167,6 +235,10 @@ def elbo_loss(
 
     Returns:
         The loss, and its parts at KL weight 1.
+
+    Raises:
+        ValueError: for an objective that is not what it is called with this model or
+            batch.
     """
     x, y = batch
     objective = ELBO() if objective is None else objective
@@ -176,23 +248,29 @@ def elbo_loss(
     def one_draw(member, key, state):
         state = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
         draw = member(x, key=key, index=None, state=state)
-        log_likelihood = jnp.mean(likelihood.log_prob(draw.output, y))
+        log_likelihood = likelihood.log_prob(draw.output, y)
         roughness = jnp.zeros(())
         if regularise_dynamics is not None and draw.report is not None:
             roughness = draw.report.roughness
-        parts = (log_likelihood, draw.kl, jnp.mean(draw.local_kl), draw.terms)
+        parts = (log_likelihood, draw.kl, draw.local_kl, draw.terms)
         parts += (jax.tree.map(jnp.mean, draw.local_terms), roughness)
-        return parts, draw.output, draw.state
+        return parts, draw.output, draw.state, _Static(draw.log_ratio)
 
     if rematerialise:
         one_draw = eqx.filter_checkpoint(one_draw)
 
     def one_member(member, key, state):
         keys = jax.random.split(key, num_draws)
-        parts, output, states = _map_draws(lambda k: one_draw(member, k, state), keys)
+        parts, output, states, log_ratio = _map_draws(
+            lambda k: one_draw(member, k, state), keys
+        )
         log_likelihood, kl, local_kl, terms, local_terms, roughness = parts
-        divergence = kl_weight * (kl_factor * kl / num_data + local_kl)
-        loss = objective(log_likelihood, divergence, num_data)
+        num_rows = log_likelihood.shape[1]
+        objective.check(log_ratio.value, num_rows=num_rows, num_data=num_data)
+        divergence = kl_weight * (kl_factor * kl[:, None] / num_data + local_kl)
+        loss = objective(
+            log_likelihood, divergence, num_data, log_ratio=log_ratio.value
+        )
         if regularise_dynamics is not None:
             loss += regularise_dynamics.weight * jnp.mean(roughness)
         if terms:
@@ -230,6 +308,16 @@ def elbo_loss(
         roughness=roughness,
     )
     return loss, info
+
+
+class _Static(eqx.Module):
+    """What is known while tracing, carried through loops over draws."""
+
+    value: Any = eqx.field(static=True)
+
+
+def _log_mean_exp(log_weights: Float[Array, "draws ..."]) -> Float[Array, "..."]:
+    return jsp.logsumexp(log_weights, axis=0) - math.log(log_weights.shape[0])
 
 
 def _map_draws(fn: Callable, keys: Key[Array, " draws"]) -> PyTree:

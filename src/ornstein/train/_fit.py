@@ -1,5 +1,7 @@
 """Training a random function on data: `fit`."""
 
+import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,13 +13,14 @@ import numpy as np
 import optax
 
 from .._types import PRNGKeyArray, PyTree
-from ..functions import AbstractRandomFunction, Roughness, with_roughness
+from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
 from ._check import check_clip_norm, check_data, check_decay, check_positive
 from ._early_stopping import EarlyStopping
 from ._elbo import ELBO, AbstractObjective
 from ._kl_split import AbstractKLSplit, UniformSplit
+from ._lock import lock_folder
 from ._log import Callback
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
@@ -47,6 +50,8 @@ class Fit(eqx.Module):
             epoch's last; `accuracy` and `ece` are of the training batches, one by one
             as they were met; names that start with `val_` are of the validation split.
         ema: (model, likelihood) with the running mean of the weights, or `None`.
+        epoch: the one that the weights and their mean are of, from 1: the last, or the
+            best by `early_stopping`. `None` of a fit that was not trained here.
     """
 
     model: AbstractRandomFunction
@@ -54,9 +59,10 @@ class Fit(eqx.Module):
     state: eqx.nn.State | None
     history: dict[str, np.ndarray]
     ema: tuple[AbstractRandomFunction, AbstractLikelihood] | None = None
+    epoch: int | None = None
 
     def averaged(self) -> "Fit":
-        """The same fit with the running mean of the weights in place of the last.
+        """The same fit with the running mean of the weights in place of themselves.
 
         Raises:
             ValueError: if `fit` was not asked for a running mean.
@@ -67,7 +73,7 @@ class Fit(eqx.Module):
                 "`fit(..., ema_decay=0.999)`."
             )
         model, likelihood = self.ema
-        return Fit(model, likelihood, self.state, self.history)
+        return Fit(model, likelihood, self.state, self.history, epoch=self.epoch)
 
     def with_statistics_of(
         self, x: PyTree, *, key: PRNGKeyArray, batch_size: int = 128
@@ -85,7 +91,7 @@ class Fit(eqx.Module):
         state = recompute_statistics(
             self.model, x, state=self.state, key=key, batch_size=batch_size
         )
-        return Fit(self.model, self.likelihood, state, self.history, self.ema)
+        return dataclasses.replace(self, state=state)
 
 
 def fit(
@@ -149,14 +155,16 @@ def fit(
             or `GeometricSplit()`, with which the recorded `loss` differs from batch to
             batch and only its mean over an epoch compares.
         num_draws: draws of the function in each step.
-        objective: `ELBO()` or `ImportanceWeighted()`.
+        objective: `ELBO()`, or `ImportanceWeighted()`, which refuses models and batches
+            for which it is no bound.
         accumulate: cut each batch into this many equal parts and add up their
             gradients: the same gradient in less memory. All parts meet the same draw;
             row j of every part shares its noise where rows have their own.
         rematerialise: recompute in the backward pass instead of storing.
         clip_norm: largest global norm of the gradient of the loss per example. 10 is
             a guard against spikes that a fit rarely meets. `None` for none.
-        ema_decay: keep a running mean of the weights, in `Fit.ema`.
+        ema_decay: keep a running mean of the weights, in `Fit.ema`; `early_stopping`
+            then judges, and keeps, the mean.
         snr_decay: of the running moments behind `gradient_snr`: the mean over a
             label's entries of |mean| / standard deviation of the gradient. `None`
             saves two passes over the parameters a step.
@@ -174,7 +182,7 @@ def fit(
         validation_draws: averaged over in validation.
         validate_every: epochs from one validation to the next.
         early_stopping: when to stop, by validation NLL; `fit` then returns the best
-            epoch instead of the last.
+            epoch, and the running mean as it was there, instead of the last.
         run: a folder for metrics, events and checkpoints.
         resume: go on from the newest checkpoint in `run`. The result is, bit for bit
             on one machine, that of a run that was never interrupted; pass the same
@@ -191,6 +199,9 @@ def fit(
             good checkpoint stays.
         FileExistsError: if the run has checkpoints and `resume` is false.
         CheckpointError: if the newest checkpoint is damaged or of another run.
+        BlockingIOError: if another process or thread is at work in the run's folder.
+        OSError: if the disk is full, naming the file; the run goes on from the last
+            checkpoint as after any interruption.
     """
     check_positive(
         num_epochs=num_epochs,
@@ -230,7 +241,9 @@ def fit(
     num_rows = batch_size // accumulate
     if regularise_dynamics is not None:
         with_roughness(model, regularise_dynamics.order)  # refuses what cannot be
-    terms = _check_fits(model, likelihood, data, state, num_rows)
+    draw = _check_fits(model, likelihood, data, state, num_rows)
+    terms = tuple(sorted(draw.terms | draw.local_terms))
+    objective.check(draw.log_ratio, num_rows=num_rows, num_data=num_data)
     if held_out is not None:
         _check_fits(model, likelihood, held_out, state, num_rows)
     steps_per_epoch = num_data // batch_size
@@ -281,19 +294,21 @@ def fit(
         start=trainer.init(params, state),
         started=time.monotonic(),
     )
-    if run is not None:
-        session.resume() if resume else session.refuse_used_run()
-    params, model_state, ema = session.train()
-    model, likelihood = trainer.combine(params)
-    ema = None if ema is None else trainer.combine(ema)
-    return Fit(model, likelihood, model_state, session.history.arrays(), ema)
+    with contextlib.nullcontext() if run is None else lock_folder(run.path):
+        if run is not None:
+            session.resume() if resume else session.refuse_used_run()
+        found = session.train()
+    model, likelihood = trainer.combine(found.params)
+    ema = None if found.ema is None else trainer.combine(found.ema)
+    history = session.history.arrays()
+    return Fit(model, likelihood, found.model_state, history, ema, found.epoch)
 
 
-def _check_fits(model, likelihood, data, state, num_rows) -> tuple[str, ...]:
+def _check_fits(model, likelihood, data, state, num_rows) -> Draw:
     """Refuse targets that the likelihood, or the network's output, has no place for.
 
     Returns:
-        the names of the parts of the model's KL.
+        the shapes of a draw.
     """
     x, y = data
     batch = jax.tree.map(
@@ -302,11 +317,11 @@ def _check_fits(model, likelihood, data, state, num_rows) -> tuple[str, ...]:
 
     def call(x, key, state):
         draw = model.member(0)(x, key=key, index=None, state=state)
-        return draw.output, draw.terms | draw.local_terms
+        return dataclasses.replace(draw, state=None)
 
-    output, terms = eqx.filter_eval_shape(call, batch, jax.random.key(0), state)
-    likelihood.check_targets(y, jax.tree.leaves(output)[0].shape[-1])
-    return tuple(sorted(terms))
+    draw = eqx.filter_eval_shape(call, batch, jax.random.key(0), state)
+    likelihood.check_targets(y, jax.tree.leaves(draw.output)[0].shape[-1])
+    return draw
 
 
 def _keeps_in_memory(data: PyTree) -> bool:

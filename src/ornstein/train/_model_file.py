@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,36 @@ def load_model(path: str | Path, like: PyTree) -> PyTree:
         like: a model of the same structure, shapes and types.
 
     Raises:
-        CheckpointError: if the file cannot be read, or is of another model.
+        CheckpointError: if the file cannot be read, has NaN, or is of another model.
     """
     header, content = _read(Path(path))
     arrays = {}
     for i, (name, shape, dtype) in enumerate(header["leaves"]):
         raw = content[f"leaf_{i}"].tobytes()
         arrays[name] = np.frombuffer(raw, jax.numpy.dtype(dtype)).reshape(shape)
+    refuse_nan(Path(path), arrays)
     try:
         return with_arrays(like, arrays)
     except ValueError as error:
         raise CheckpointError(f"{path} holds another model: {error}.") from error
+
+
+def refuse_nan(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse arrays that are not numbers, from which nothing can be predicted.
+
+    Args:
+        path: where they come from.
+        arrays: by name.
+
+    Raises:
+        CheckpointError: naming the first.
+    """
+    for name, array in arrays.items():
+        if jax.numpy.issubdtype(array.dtype, np.inexact) and np.isnan(array).any():
+            raise CheckpointError(
+                f"{path} has NaN in {name}: its training diverged, or the file is "
+                "damaged; train again, with a lower learning rate."
+            )
 
 
 def load_hyperparameters(path: str | Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A run is a folder."""
 
+import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import equinox as eqx
 
 from ._atomic import write_atomically
+from ._lock import LOCK, lock_folder
 
 
 class RunFolder(eqx.Module):
@@ -33,24 +35,35 @@ class RunFolder(eqx.Module):
         Args:
             path: of the folder; its parents are made too.
             config: everything that decides the run, as JSON.
-            overwrite: remove a run that is there already.
+            overwrite: replace a run that is there already. It is kept beside the new
+                one, in the last of `replaced`, until the new one is `complete`.
 
         Raises:
             FileExistsError: if something is there already.
+            BlockingIOError: if another process is at work there.
         """
         path = Path(path)
-        text = json.dumps(config, indent=2)  # before anything is removed
-        is_run = (path / "config.json").exists()
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            if not (overwrite and is_run):
+        text = json.dumps(config, indent=2)  # before anything is moved
+        _put_back(path)
+        if path.exists() and not path.is_dir():
+            raise FileExistsError(f"{path} is a file: choose another folder.")
+        path.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(lock_folder(path))
+            is_run, is_new = (path / "config.json").exists(), is_unused(path)
+            is_free = is_new and not _asides(path)
+            if not (is_free or (overwrite and (is_run or is_new))):
                 raise FileExistsError(
                     f"{path} exists{' and is a run' if is_run else ''}: resume it, "
-                    "choose another folder, or (for a run) overwrite it."
+                    f"choose another folder, or (for a run) overwrite it{_kept(path)}."
                 )
-            shutil.rmtree(path)
-        for folder in ("checkpoints", "events", "figures"):
-            (path / folder).mkdir(parents=True, exist_ok=True)
-        write_atomically(path / "config.json", text.encode())
+            if not is_new:
+                path.rename(_aside(path, len(_asides(path)) + 1))
+                path.mkdir()
+                stack.enter_context(lock_folder(path))
+            write_atomically(path / "config.json", text.encode())
+            for folder in ("checkpoints", "events", "figures"):
+                (path / folder).mkdir()
         return cls(path)
 
     @classmethod
@@ -61,10 +74,11 @@ class RunFolder(eqx.Module):
             FileNotFoundError: if there is no run there.
         """
         path = Path(path)
+        _put_back(path)
         if not (path / "config.json").is_file():
             raise FileNotFoundError(
                 f"{path} is not a run: it has no config.json. Give the folder that "
-                "`ornstein train` wrote."
+                f"`ornstein train` wrote{_kept(path)}."
             )
         return cls(path)
 
@@ -93,10 +107,30 @@ class RunFolder(eqx.Module):
         """The folder of figures."""
         return self.path / "figures"
 
+    @property
+    def replaced(self) -> list[Path]:
+        """The runs that this one replaces and that are kept until it is complete.
+
+        Oldest first: of a run that was replaced before it was complete there are
+        several.
+        """
+        return _asides(self.path)
+
+    def restore(self) -> None:
+        """Give the folder back to the run that was there last, if there was one."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        _put_back(self.path)
+
+    def complete(self) -> None:
+        """Say that the run has all that it is for: those that it replaces go."""
+        for aside in reversed(self.replaced):
+            shutil.rmtree(aside)
+
     def write_result(self, result: dict[str, Any]) -> Path:
-        """Write `result.json`, whole or not at all, and say where."""
+        """Write `result.json`, whole or not at all, and say where; see `complete`."""
         path = self.path / "result.json"
         write_atomically(path, json.dumps(result, indent=2).encode())
+        self.complete()
         return path
 
     def read_result(self) -> dict[str, Any]:
@@ -112,3 +146,36 @@ class RunFolder(eqx.Module):
                 "`ornstein train --resume`, or judge it with `ornstein evaluate`."
             )
         return json.loads(path.read_text(encoding="utf-8"))
+
+
+def is_unused(path: Path) -> bool:
+    """Whether a folder has nothing, but for what a killed process had just begun."""
+    return all(
+        file.name == LOCK or file.name.startswith(".config.json.")
+        for file in path.iterdir()
+    )
+
+
+def _kept(path: Path) -> str:
+    """Where the run is that was to be replaced, for a sentence."""
+    return "".join(f"; {old} is the run that was there" for old in _asides(path)[-1:])
+
+
+def _aside(path: Path, number: int) -> Path:
+    return path.with_name(f".{path.name}.replaced-{number}")
+
+
+def _asides(path: Path) -> list[Path]:
+    """What was at a path before, oldest first."""
+    found, number = [], 1
+    while (aside := _aside(path, number)).exists():
+        found.append(aside)
+        number += 1
+    return found
+
+
+def _put_back(path: Path) -> None:
+    """The last run, where a process ended between moving it and making the next."""
+    asides = _asides(path)
+    if asides and not path.exists():
+        asides[-1].rename(path)

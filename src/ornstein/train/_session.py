@@ -1,8 +1,9 @@
 """One run of training: steps, records, validation, checkpoints, until it ends."""
 
+import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,8 +17,10 @@ from ._checkpoint import checkpoints, load_checkpoint, save_checkpoint
 from ._early_stopping import Best, EarlyStopping
 from ._errors import NonFiniteError
 from ._history import History
+from ._leaves import named_arrays
 from ._log import Callback, EventsFile, MetricsFile, Plan
 from ._loop import MAX_STEPS, AbstractLoop
+from ._model_file import refuse_nan
 from ._run import RunFolder
 from ._shuffle import batch_indices
 from ._step import Trainer, TrainState
@@ -43,6 +46,27 @@ class Held(NamedTuple):
     num_draws: int
     every: int
     rule: EarlyStopping | None
+
+
+class Trained(NamedTuple):
+    """An epoch's outcome.
+
+    Attributes:
+        params: of (model, likelihood).
+        model_state: batch statistics, or `None`.
+        ema: running mean of the parameters, or `None`.
+        epoch: its number, from 1.
+    """
+
+    params: PyTree
+    model_state: eqx.nn.State | None
+    ema: PyTree | None
+    epoch: int
+
+
+def judged_by(names: Iterable[str]) -> str:
+    """The record that decides between epochs: of the weights that will be used."""
+    return "val_ema_nll" if "val_ema_nll" in names else "val_nll"
 
 
 class Session:
@@ -75,9 +99,11 @@ class Session:
         self.state = start
         self.started = started
         self.history = History(trainer.names, trainer.num_bins, trainer.steps_per_epoch)
-        best = (start.params, start.model_state)
-        self.best = None if held.rule is None else Best(held.rule, best)
+        mean = None if trainer.ema_decay is None else start.params
+        like = (start.params, start.model_state, mean)
+        self.best = None if held.rule is None else Best(held.rule, like)
         self.stopped = False
+        self.is_between_steps = False  # when interrupted, a checkpoint loses nothing
         # What a checkpoint must agree on with the run that goes on from it.
         self.identity = {
             "num_steps": trainer.num_steps,
@@ -104,6 +130,7 @@ class Session:
         tree, meta = load_checkpoint(
             self.run.checkpoints, self._tree(), identity=self.identity
         )
+        refuse_nan(self.run.checkpoints, named_arrays(tree[0].params))
         self.state, best = tree
         self.history.load_json(meta["history"])
         if self.best is not None:
@@ -112,8 +139,8 @@ class Session:
         self.started = time.monotonic() - meta["seconds"]
         logger.info("resumed %s at step %d", self.run.path, self.history.num_steps)
 
-    def train(self) -> tuple[PyTree, eqx.nn.State | None, PyTree | None]:
-        """Train to the end; give the parameters, batch statistics and running mean."""
+    def train(self) -> Trained:
+        """Train to the end; give the last epoch, or the best if that was asked for."""
         plan = Plan(
             num_epochs=self.trainer.num_steps // self.trainer.steps_per_epoch,
             num_steps=self.trainer.num_steps,
@@ -123,20 +150,25 @@ class Session:
             num_parameters=sum(p.size for p in jax.tree.leaves(self.state.params)),
             records=self.history.records,
         )
-        heard = []
-        try:
+        with contextlib.ExitStack() as stack:
             for callback in self.callbacks:
-                heard.append(callback)
+                stack.callback(callback.stop)
                 callback.start(plan)
-            self._train()
-        finally:
-            for callback in heard:
-                callback.stop()
+            try:
+                self._train()
+            except KeyboardInterrupt:
+                if self.is_between_steps:
+                    self._save()
+                raise
+        if self.best is not None and self.best.found:
+            return Trained(*self.best.params, self.best.epoch)
+        return Trained(*self._kept(), len(self.history.records))
+
+    def _kept(self) -> tuple[PyTree, eqx.nn.State | None, PyTree | None]:
+        """What is returned of an epoch."""
         ema = None
         if self.trainer.ema_decay is not None:
             ema = self.trainer.averaged(self.state)
-        if self.best is not None and self.best.found:
-            return *self.best.params, ema
         return self.state.params, self.state.model_state, ema
 
     def _train(self) -> None:
@@ -148,10 +180,12 @@ class Session:
             start=step,
         )
         self._save()
+        self.is_between_steps = True
         num_next = 1  # compiles, and shows the first loss
         while step < self.trainer.num_steps and not self.stopped:
             num_taken = min(num_next, self._steps_to_boundary(step))
             begin = time.monotonic()
+            self.is_between_steps = False
             self.state, rows = self.loop.run(
                 self.state, list(islice(batches, num_taken)), key=self.step_key
             )
@@ -184,13 +218,14 @@ class Session:
             epoch = completed[-1]["epoch"]
             is_last = step == self.trainer.num_steps
             if epoch % self.held.every == 0 or is_last:
-                completed[-1] |= self._validate()
+                completed[-1] |= self._validate(epoch)
+        self.is_between_steps = True
         for callback in self.callbacks:
             callback.advance(step, self.history.so_far(row))
             for record in completed:
                 callback.epoch(record)
 
-    def _validate(self) -> dict[str, float]:
+    def _validate(self, epoch: int) -> dict[str, float]:
         """Scores of the weights and, apart, of their running mean."""
         assert self.held.data is not None
         versions = {"val_": self.state.params}
@@ -207,8 +242,8 @@ class Session:
             )
             record |= {prefix + name: value for name, value in scores.items()}
         if self.best is not None:
-            params = (self.state.params, self.state.model_state)
-            self.stopped = self.best.update(record["val_nll"], params)
+            nll = record[judged_by(record)]
+            self.stopped = self.best.update(epoch, nll, self._kept())
         return record
 
     def _tree(self) -> PyTree:

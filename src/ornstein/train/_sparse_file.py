@@ -12,6 +12,7 @@ from ..functions import MeanField, NormalFamily, Pruned
 from ._atomic import write_atomically
 from ._errors import CheckpointError
 from ._leaves import named_arrays, with_arrays
+from ._model_file import refuse_nan
 
 _HEADER = "ornstein_sparse"
 
@@ -75,6 +76,8 @@ def load_sparse(path: str | Path, like: MeanField | Pruned) -> Pruned:
             arrays[name] = dense.reshape(shape)
     for i, (name, shape, dtype) in enumerate(header["points"]):
         points[name] = _from_bytes(content[f"point_{i}"], dtype).reshape(shape)
+    for parts in (means, rhos, points):
+        refuse_nan(Path(path), parts)
     try:
         loaded = NormalFamily(
             with_arrays(family.mean, means), with_arrays(family.rho, rhos)

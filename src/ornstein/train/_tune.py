@@ -15,7 +15,7 @@ from ..likelihood import AbstractLikelihood
 from ._check import check_positive
 from ._errors import NonFiniteError
 from ._fit import Fit, fit
-from ._session import logger
+from ._session import judged_by, logger
 
 
 class LogUniform(eqx.Module):
@@ -44,8 +44,9 @@ class Tuning(NamedTuple):
     """What a search found.
 
     Attributes:
-        table: for each trial its setting and its validation scores, best NLL first;
-            a trial that diverged has an infinite NLL.
+        table: for each trial its setting and the validation scores of the epoch that
+            its fit is of, best NLL first (where there is a running mean, its own,
+            `val_ema_nll`); a trial that diverged has an infinite NLL.
         setting: the best one.
         fit: the best trial's.
     """
@@ -99,11 +100,15 @@ def tune(
             result = fit(make_model(setting), split, likelihood, **arguments)
         except NonFiniteError as error:
             logger.warning("%s diverged: %s", setting, error)
-            results.append((math.inf, {**setting, "val_nll": math.inf}, None))
+            is_mean = arguments.get("ema_decay") is not None
+            judged = "val_ema_nll" if is_mean else "val_nll"
+            results.append((math.inf, {**setting, judged: math.inf}, None))
             continue
-        scores = _chosen_scores(result.history)
-        logger.info("%s: validation NLL %.4f", setting, scores["val_nll"])
-        results.append((scores["val_nll"], setting | scores, result))
+        scores = _scores(result)
+        nll = scores[judged_by(scores)]
+        logger.info("%s: validation NLL %.4f", setting, nll)
+        nll = math.inf if math.isnan(nll) else nll
+        results.append((nll, setting | scores, result))
     results.sort(key=lambda trial: trial[0])
     _, row, result = results[0]
     if result is None:
@@ -141,12 +146,11 @@ def _settings(space, num_trials, key) -> list[dict[str, float]]:
     ]
 
 
-def _chosen_scores(history: dict[str, np.ndarray]) -> dict[str, float]:
-    """The validation scores of the last validated epoch."""
-    nlls = history["val_nll"]
-    last = int(np.flatnonzero(np.isfinite(nlls))[-1])
+def _scores(result: Fit) -> dict[str, float]:
+    """The validation scores of the epoch that the fit is of."""
+    assert result.epoch is not None
     return {
-        name: float(values[last])
-        for name, values in history.items()
+        name: float(values[result.epoch - 1])
+        for name, values in result.history.items()
         if name.startswith("val_")
     }
