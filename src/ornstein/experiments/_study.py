@@ -16,6 +16,7 @@ from ..train._atomic import write_atomically
 from ._judge import judge
 from ._ledger import Ledger
 from ._recipe import Recipe
+from ._shelf import Shelf
 from ._training import Keys, Prepared, prepare, train
 
 ScaleName = Literal["quick", "gpu", "full"]
@@ -39,6 +40,7 @@ class Study:
         data: the data set, of experiments that have several.
         models: rows of a table to work on; none stands for all.
         command: as it was typed.
+        shelf: a file for pieces beside the folder's own, to go on from elsewhere.
 
     Attributes:
         ledger: where the pieces come from.
@@ -54,12 +56,14 @@ class Study:
         data: str = "mnist",
         models: tuple[str, ...] = (),
         command: str = "",
+        shelf: Shelf | None = None,
     ):
         self.folder = folder
         self.data, self.models = data, models
         self.scale: ScaleName = scale
         self.seed, self.say = seed, say
         self.ledger = Ledger(command, seed=seed)
+        self._shelf = shelf
 
     def beside(self, folder: Path) -> "Study":
         """This study with its pieces in another folder; all are parts of its result.
@@ -92,22 +96,54 @@ class Study:
             needs: a file that `compute` leaves behind, such as a trained model; without
                 it the piece is computed again.
         """
-        path = self.folder / "pieces" / f"{name}.json"
-        settings = json.loads(json.dumps(settings))
-        if path.is_file() and (needs is None or needs.is_file()):
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            if kept["settings"] == settings:
+        if needs is None or needs.is_file():
+            found = self.find(name, settings)
+            if found is not None:
                 self.say(f"{name}: kept from before")
-                self.ledger.take(name, kept.get("provenance"), kept.get("parts"))
-                return kept["value"]
+                return found
         self.say(f"{name}: computing")
         value, origin, parts = self.ledger.compute(compute)
         self.ledger.take(name, origin)
+        path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        settings = _as_json(settings)
         kept = {"settings": settings, "value": value, "provenance": origin}
         kept |= {"parts": parts} if parts else {}
         write_atomically(path, json.dumps(kept).encode())
+        if self._shelf is not None:
+            self._shelf.put(name, _as_json(kept))
         return value
+
+    def find(self, name: str, settings: Any) -> Any | None:
+        """A piece of before, which is then a part of the result; or `None`.
+
+        Args:
+            name: of the piece.
+            settings: as of `piece`.
+        """
+        kept = self._kept(name, _as_json(settings))
+        if kept is None:
+            return None
+        self.ledger.take(name, kept.get("provenance"), kept.get("parts"))
+        if self._shelf is not None:
+            self._shelf.put(name, kept)
+        return kept["value"]
+
+    def _path(self, name: str) -> Path:
+        return self.folder / "pieces" / f"{name}.json"
+
+    def _kept(self, name: str, settings: Any) -> dict[str, Any] | None:
+        path = self._path(name)
+        if path.is_file():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if kept["settings"] == settings:
+                return kept
+        kept = None if self._shelf is None else self._shelf.get(name)
+        return kept if kept is not None and kept["settings"] == settings else None
+
+
+def _as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
 
 
 class Experiment(NamedTuple):
@@ -119,6 +155,8 @@ class Experiment(NamedTuple):
         run: from a study to the rows of the result.
         options: of `--data` and `--models`, those that it reads.
         folder: where it writes by default, with {name}, {scale} and {data} filled in.
+        shelf: a file in which it keeps its pieces too, when it writes to that folder;
+            for what takes hours, so that any checkout goes on from there.
     """
 
     summary: str
@@ -126,6 +164,7 @@ class Experiment(NamedTuple):
     run: Callable[[Study], list[dict[str, Any]]]
     options: tuple[str, ...] = ()
     folder: str = "runs/{name}-{scale}"
+    shelf: str | None = None
 
 
 def fit_and_judge(
