@@ -114,6 +114,36 @@ def test_pruning():
         check(cell, row["test_error"])
 
 
+def sentence(start: str, end: str) -> str:
+    """What stands in the README between two phrases."""
+    return README.split(start)[1].split(end)[0]
+
+
+def test_inducing_inputs():
+    rows = read("inducing.json")["rows"]
+    for drift, end in (("plain", "to **"), ("8 inducing inputs", "at equal")):
+        elbos = [r["elbo"] for r in rows if r["drift"] == drift and "elbo" in r]
+        start = "`toy/cos` from" if drift == "plain" else "17.6) to"
+        check(sentence(start, end), statistics.mean(elbos), *elbos)
+
+
+def test_depth_on_cubic():
+    """Catches one noise's numbers under the other's name."""
+    rows = read("ibnn_fig1.json")["rows"]
+
+    def nll(method: str, noise: str) -> list[float]:
+        return [r["nll"] for r in rows if (r["method"], r["noise"]) == (method, noise)]
+
+    rise = lambda values: (values[-1] - values[0], values[0], values[-1])
+    implicit, mean_field = nll("iBNN", "known"), nll("BNN-VI", "known")
+    known = sentence("NLL of new points rises by", "), which")
+    check(known, *rise(implicit), *rise(mean_field))
+    assert all(a < b for a, b in zip(implicit, mean_field, strict=True))
+    check(sentence("learned it rises by", "),"), *rise(nll("iBNN", "learned")))
+    straight = nll("BNN-VI", "learned")
+    check(sentence("every depth (", ", a noise"), min(straight), max(straight))
+
+
 METHODS = {
     "`HMC`": "hmc",
     "`PartialHMC`": "partial-hmc",

@@ -131,6 +131,24 @@ def test_the_commit_of_a_piece_is_that_of_its_start(calls: _Calls):
     assert found["commit"] == found["pieces"][0]["commit"] == "aaa"
 
 
+def test_a_piece_names_the_calls_that_were_interrupted_in_it(calls: _Calls):
+    """Catches a training resumed at another commit as the work of the last call."""
+
+    def stopped(study: Study):
+        study.piece("a", 1, lambda: (_ for _ in ()).throw(ValueError("full disk")))
+
+    calls.patch.setattr(_provenance, "commit", lambda: "aaa")
+    with pytest.raises(ValueError, match="full disk"):
+        stopped(Study(calls.folder, "quick", seed=0, say=lambda text: None))
+    for commit in ("bbb", "ccc"):
+        found = calls(
+            commit, lambda s: s.piece("a", 1, lambda: calls.spend(2)) and None
+        )
+        (piece,) = found["pieces"]
+        assert (piece["commit"], piece["seconds"]) == ("bbb", {"a": 2})
+        assert [before["commit"] for before in piece["begun"]] == ["aaa"]
+
+
 def test_pieces_of_before_are_of_unknown_origin(calls: _Calls):
     """Catches today's commit, or no seconds, for what nobody wrote down."""
 

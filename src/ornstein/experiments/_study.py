@@ -87,7 +87,8 @@ class Study:
 
         A piece keeps the command, commit, versions, device, seed and seconds that it
         was computed with, and brings them into the result. One of another commit is
-        used, and the result says so.
+        used, and the result says so. Under `begun` are the calls that were interrupted
+        in it, from whose checkpoints it may have gone on; their seconds are not known.
 
         Args:
             name: of the piece.
@@ -102,14 +103,19 @@ class Study:
                 self.say(f"{name}: kept from before")
                 return found
         self.say(f"{name}: computing")
-        value, origin, parts = self.ledger.compute(compute)
-        self.ledger.take(name, origin)
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        begun = path.with_suffix(".begun")
+        before = json.loads(begun.read_text("utf-8")) if begun.is_file() else []
+        write_atomically(begun, json.dumps([*before, self.ledger.origin]).encode())
+        value, origin, parts = self.ledger.compute(compute)
+        origin |= {"begun": before} if before else {}
+        self.ledger.take(name, origin)
         settings = _as_json(settings)
         kept = {"settings": settings, "value": value, "provenance": origin}
         kept |= {"parts": parts} if parts else {}
         write_atomically(path, json.dumps(kept).encode())
+        begun.unlink()
         if self._shelf is not None:
             self._shelf.put(name, _as_json(kept))
         return value
