@@ -2,13 +2,12 @@
 
 import dataclasses
 import json
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from ..experiments import EXPERIMENTS, Experiment, ScaleName, Study, provenance
+from ..experiments import EXPERIMENTS, Experiment, ScaleName, Shelf, Study
 from ..train._atomic import write_atomically
 from ._terminal import Terminal, as_json
 
@@ -67,8 +66,10 @@ class Reproduce:
             your own.
         models: of table1, the rows to train, joined by commas: names from `ornstein
             info --recipes`, or recipes of your own such as mine.json; all by default.
+            Of uci, the rows to compute, such as yacht, hmc or yacht/hmc.
         out: the folder of pieces, figures and result; runs/NAME-SCALE by default, and
-            results/table1/DATA-SCALE of table1.
+            results/table1/DATA-SCALE of table1. Without it uci keeps its pieces in
+            results/pieces too, and goes on from there.
         seed: of everything random; table1 adds it to the seeds of its recipes.
         json: print the result as JSON, and nothing else, on standard output.
     """
@@ -83,7 +84,6 @@ class Reproduce:
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
-        started = time.monotonic()
         experiment = EXPERIMENTS[self.name]
         self._check_options(experiment)
         data = "mnist" if self.data is None else self.data
@@ -93,6 +93,9 @@ class Reproduce:
             raise FileExistsError(f"{out} is a file: name a folder with --out.")
         terminal.say(f"{self.name}: {experiment.summary}")
         models = () if self.models is None else _split(self.models)
+        shelf = None
+        if experiment.shelf is not None and self.out is None:
+            shelf = Shelf(Path(experiment.shelf.format(**names)))
         study = Study(
             out,
             self.scale,
@@ -100,19 +103,20 @@ class Reproduce:
             say=terminal.say,
             data=data,
             models=models,
+            command=command,
+            shelf=shelf,
         )
         try:
             rows = experiment.run(study)
         except KeyboardInterrupt:
             terminal.say(f"Interrupted: `{command}` goes on from the pieces in {out}.")
             raise
-        seconds = time.monotonic() - started
         result = as_json(
             {
                 "name": self.name,
                 "rows": rows,
                 "paper": experiment.paper,
-                "provenance": provenance(command, seed=self.seed, seconds=seconds),
+                "provenance": study.ledger.provenance(),
             }
         )
         terminal.grid(f"{self.name}, scale {self.scale}", rows)

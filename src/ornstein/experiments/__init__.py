@@ -49,6 +49,7 @@ from ._sampling import (
 )
 from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
 from ._series_inputs import SeriesInputs as SeriesInputs, read_series as read_series
+from ._shelf import Shelf as Shelf
 from ._study import Experiment as Experiment, ScaleName as ScaleName, Study as Study
 from ._training import (
     Keys as Keys,

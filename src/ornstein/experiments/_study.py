@@ -1,5 +1,6 @@
 """What experiments share: pieces that are kept, a registry entry, fits and scores."""
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ from ..predict import Prediction
 from ..train import Fit
 from ..train._atomic import write_atomically
 from ._judge import judge
+from ._ledger import Ledger
 from ._recipe import Recipe
+from ._shelf import Shelf
 from ._training import Keys, Prepared, prepare, train
 
 ScaleName = Literal["quick", "gpu", "full"]
@@ -36,6 +39,11 @@ class Study:
         say: hears a line for each piece and figure.
         data: the data set, of experiments that have several.
         models: rows of a table to work on; none stands for all.
+        command: as it was typed.
+        shelf: a file for pieces beside the folder's own, to go on from elsewhere.
+
+    Attributes:
+        ledger: where the pieces come from.
     """
 
     def __init__(
@@ -47,33 +55,101 @@ class Study:
         say: Callable[[str], None],
         data: str = "mnist",
         models: tuple[str, ...] = (),
+        command: str = "",
+        shelf: Shelf | None = None,
     ):
         self.folder = folder
         self.data, self.models = data, models
         self.scale: ScaleName = scale
         self.seed, self.say = seed, say
+        self.ledger = Ledger(command, seed=seed)
+        self._shelf = shelf
 
-    def piece(self, name: str, settings: Any, compute: Callable[[], Any]) -> Any:
+    def beside(self, folder: Path) -> "Study":
+        """This study with its pieces in another folder; all are parts of its result.
+
+        Args:
+            folder: of the other pieces.
+        """
+        other = copy.copy(self)
+        other.folder, other.models = folder, ()
+        return other
+
+    def piece(
+        self,
+        name: str,
+        settings: Any,
+        compute: Callable[[], Any],
+        *,
+        needs: Path | None = None,
+    ) -> Any:
         """What `compute` returns, from the folder if it was computed before.
+
+        A piece keeps the command, commit, versions, device, seed and seconds that it
+        was computed with, and brings them into the result. One of another commit is
+        used, and the result says so. Under `begun` are the calls that were interrupted
+        in it, from whose checkpoints it may have gone on; their seconds are not known.
 
         Args:
             name: of the piece.
             settings: as JSON; a piece of other settings is computed again.
             compute: makes the piece, as JSON.
+            needs: a file that `compute` leaves behind, such as a trained model; without
+                it the piece is computed again.
         """
-        path = self.folder / "pieces" / f"{name}.json"
-        settings = json.loads(json.dumps(settings))
+        if needs is None or needs.is_file():
+            found = self.find(name, settings)
+            if found is not None:
+                self.say(f"{name}: kept from before")
+                return found
+        self.say(f"{name}: computing")
+        path = self._path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        begun = path.with_suffix(".begun")
+        before = json.loads(begun.read_text("utf-8")) if begun.is_file() else []
+        write_atomically(begun, json.dumps([*before, self.ledger.origin]).encode())
+        value, origin, parts = self.ledger.compute(compute)
+        origin |= {"begun": before} if before else {}
+        self.ledger.take(name, origin)
+        settings = _as_json(settings)
+        kept = {"settings": settings, "value": value, "provenance": origin}
+        kept |= {"parts": parts} if parts else {}
+        write_atomically(path, json.dumps(kept).encode())
+        begun.unlink()
+        if self._shelf is not None:
+            self._shelf.put(name, _as_json(kept))
+        return value
+
+    def find(self, name: str, settings: Any) -> Any | None:
+        """A piece of before, which is then a part of the result; or `None`.
+
+        Args:
+            name: of the piece.
+            settings: as of `piece`.
+        """
+        kept = self._kept(name, _as_json(settings))
+        if kept is None:
+            return None
+        self.ledger.take(name, kept.get("provenance"), kept.get("parts"))
+        if self._shelf is not None:
+            self._shelf.put(name, kept)
+        return kept["value"]
+
+    def _path(self, name: str) -> Path:
+        return self.folder / "pieces" / f"{name}.json"
+
+    def _kept(self, name: str, settings: Any) -> dict[str, Any] | None:
+        path = self._path(name)
         if path.is_file():
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["settings"] == settings:
-                self.say(f"{name}: kept from before")
-                return kept["value"]
-        self.say(f"{name}: computing")
-        value = compute()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = {"settings": settings, "value": value}
-        write_atomically(path, json.dumps(kept).encode())
-        return value
+                return kept
+        kept = None if self._shelf is None else self._shelf.get(name)
+        return kept if kept is not None and kept["settings"] == settings else None
+
+
+def _as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
 
 
 class Experiment(NamedTuple):
@@ -85,6 +161,8 @@ class Experiment(NamedTuple):
         run: from a study to the rows of the result.
         options: of `--data` and `--models`, those that it reads.
         folder: where it writes by default, with {name}, {scale} and {data} filled in.
+        shelf: a file in which it keeps its pieces too, when it writes to that folder;
+            for what takes hours, so that any checkout goes on from there.
     """
 
     summary: str
@@ -92,6 +170,7 @@ class Experiment(NamedTuple):
     run: Callable[[Study], list[dict[str, Any]]]
     options: tuple[str, ...] = ()
     folder: str = "runs/{name}-{scale}"
+    shelf: str | None = None
 
 
 def fit_and_judge(
