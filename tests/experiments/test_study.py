@@ -1,6 +1,7 @@
 """Experiments on the smallest scale, and the pieces that they keep."""
 
 import json
+import types
 import typing
 from pathlib import Path
 
@@ -8,7 +9,15 @@ import pytest
 
 from ornstein.cli import main
 from ornstein.cli._reproduce import ExperimentName
-from ornstein.experiments import EXPERIMENTS, Study, _fig8, _study
+from ornstein.experiments import (
+    EXPERIMENTS,
+    Experiment,
+    Study,
+    _fig8,
+    _ledger,
+    _provenance,
+    _study,
+)
 
 
 def test_names_of_the_command_line():
@@ -28,6 +37,114 @@ def test_pieces_are_kept_until_their_settings_change(tmp_path: Path):
         found = study.piece("p", settings, lambda v=value: compute(v))
         assert found["value"] in computed
     assert computed == [1, 3]
+
+
+def test_a_piece_without_its_file_is_computed_again(tmp_path: Path):
+    """Catches the score of a model trained anew under the origin of the lost one."""
+    study = Study(tmp_path, "quick", seed=0, say=lambda text: None)
+    model, found = tmp_path / "final.npz", []
+    for is_there in (True, False):
+        if not is_there:
+            model.unlink()
+        compute = lambda i=is_there: model.touch() or ("first" if i else "again")
+        found.append(study.piece("train", 0, compute, needs=model))
+    found.append(study.piece("train", 0, lambda: "third", needs=model))
+    assert found == ["first", "again", "again"]
+
+
+class _Calls:
+    """`ornstein reproduce fig1` with pieces of known seconds, call after call."""
+
+    def __init__(self, folder: Path, monkeypatch, capsys):
+        self.folder, self.patch, self.capsys = folder, monkeypatch, capsys
+        self.now = 0.0
+        clock = types.SimpleNamespace(monotonic=lambda: self.now)
+        monkeypatch.setattr(_ledger, "time", clock)
+
+    def __call__(self, commit: str, run) -> dict:
+        """The provenance of the result of a call at `commit`."""
+        self.patch.setattr(_provenance, "commit", lambda: commit)
+        experiment = Experiment("", "", lambda study: run(study) or [{"row": 1}])
+        self.patch.setitem(EXPERIMENTS, "fig1", experiment)
+        assert main(["reproduce", "fig1", "--out", str(self.folder), "--json"]) == 0
+        return json.loads(self.capsys.readouterr().out)["provenance"]
+
+    def spend(self, seconds: float) -> float:
+        self.now += seconds
+        return seconds
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch, capsys) -> _Calls:
+    return _Calls(tmp_path, monkeypatch, capsys)
+
+
+def test_a_result_lists_the_commits_of_its_pieces(calls: _Calls):
+    """Catches a result that gives the last call's commit and seconds to all of it."""
+
+    def first(study: Study):
+        study.piece("a", 1, lambda: calls.spend(30))
+        study.beside(calls.folder / "other").piece("b", 1, lambda: calls.spend(5))
+        calls.spend(2)
+
+    def second(study: Study):
+        first(study)
+        study.piece("c", 1, lambda: calls.spend(100))
+
+    assert calls("aaa", first)["seconds"] == 37
+    found = calls("bbb", second)
+    assert found["commit"] == "bbb"
+    assert {p["commit"]: p["seconds"] for p in found["pieces"]} == {
+        "aaa": {"a": 30, "b": 5},
+        "bbb": {"c": 100},
+    }
+    keys = {"command", "commit", "versions", "device", "seed", "seconds"}
+    assert all(set(piece) == keys for piece in found["pieces"])
+    # The pieces' 135 and the 2 that this call did beside them.
+    assert (found["seconds"], found["call_seconds"]) == (137, 102)
+
+
+def test_seconds_of_a_piece_within_a_piece_count_once(calls: _Calls):
+    """Catches seconds counted twice, and a training left out of its kept score."""
+
+    def run(study: Study):
+        def scored():
+            return calls.spend(3) + study.piece("train", 1, lambda: calls.spend(40))
+
+        assert study.piece("score", 1, scored) == 43
+
+    for commit in ("aaa", "bbb"):
+        found = calls(commit, run)
+        assert [p["commit"] for p in found["pieces"]] == ["aaa"]
+        assert found["pieces"][0]["seconds"] == {"train": 40, "score": 3}
+        assert found["seconds"] == 43
+
+
+def test_the_commit_of_a_piece_is_that_of_its_start(calls: _Calls):
+    """Catches the commit that a checkout has moved on to while the code ran."""
+
+    def run(study: Study):
+        calls.patch.setattr(_provenance, "commit", lambda: "later")
+        study.piece("a", 1, lambda: calls.spend(1))
+
+    found = calls("aaa", run)
+    assert found["commit"] == found["pieces"][0]["commit"] == "aaa"
+
+
+def test_pieces_of_before_are_of_unknown_origin(calls: _Calls):
+    """Catches today's commit, or no seconds, for what nobody wrote down."""
+
+    def run(study: Study):
+        study.piece("old", 1, lambda: calls.spend(9))
+        study.piece("new", 1, lambda: calls.spend(4))
+
+    (calls.folder / "pieces").mkdir(parents=True)
+    old = json.dumps({"settings": 1, "value": 9})
+    (calls.folder / "pieces" / "old.json").write_text(old)
+    found = calls("aaa", run)
+    assert found["pieces"][0] == {"provenance": None, "seconds": {"old": None}}
+    assert found["pieces"][1]["seconds"] == {"new": 4}
+    assert (found["seconds"], found["call_seconds"]) == (None, 4)
 
 
 @pytest.mark.slow

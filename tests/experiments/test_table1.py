@@ -10,7 +10,7 @@ import pytest
 
 from ornstein.cli import main
 from ornstein.evaluate import evaluate
-from ornstein.experiments import Keys, Study
+from ornstein.experiments import Keys, Study, _provenance
 from ornstein.experiments._table1 import TABLE1, table
 from ornstein.experiments._table1_runs import finished_row, trained_row
 from ornstein.predict import predict
@@ -109,6 +109,24 @@ def test_runs_are_kept_and_summarised(folder: Path, capsys):
     assert {"version", "recipe", "provenance", "train_seconds", "elbo"} <= set(runs[0])
 
 
+def test_the_table_lists_where_its_runs_come_from(folder: Path, monkeypatch, capsys):
+    """Catches a table with the commit and seconds of the call that tabulated it."""
+    monkeypatch.setattr(_provenance, "commit", lambda: "later")
+    assert main([*command(folder, str(folder / "mlp.json")), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["provenance"]
+    runs = {p.stem: json.loads(p.read_text()) for p in (folder / "out").glob("*-*")}
+    own = {name: run["provenance"] for name, run in runs.items()}
+    listed = {
+        name: {**piece, "seconds": seconds}
+        for piece in found["pieces"]
+        for name, seconds in piece["seconds"].items()
+    }
+    assert listed == own
+    assert found["commit"] == "later" not in {p["commit"] for p in found["pieces"]}
+    worked = sum(origin["seconds"] for origin in own.values())
+    assert found["seconds"] == pytest.approx(worked + found["call_seconds"], abs=0.2)
+
+
 def test_trained_row_is_the_model_that_was_judged(folder: Path):
     """Catches a model of another seed, or a new one in place of the trained one."""
     said: list[str] = []
@@ -122,16 +140,20 @@ def test_trained_row_is_the_model_that_was_judged(folder: Path):
     assert record["seed"] == prepared.recipe.training.seed == 1
 
 
-def test_a_run_without_its_result_goes_on(folder: Path, tmp_path: Path):
-    """Catches a resume that starts over with other keys."""
+def test_a_run_without_its_result_goes_on(folder: Path, tmp_path: Path, monkeypatch):
+    """Catches other keys after a resume, and the last sitting's provenance alone."""
     shutil.copytree(folder / "out", tmp_path / "out")
     result = tmp_path / "out" / "mlp-3.json"
     before = json.loads(result.read_text())
     result.unlink()
     (tmp_path / "out/runs/mlp-3/checkpoints/final.npz").unlink()
     model, said = str(folder / "mlp.json"), []
+    monkeypatch.setattr(_provenance, "commit", lambda: "later")
     _, _, record = trained_row(study(tmp_path, said), DATA, model, 3)
     assert record["nll"] == pytest.approx(before["nll"], rel=1e-5)
+    origin, first = record["provenance"], before["provenance"]
+    assert (origin["commit"], origin["begun"]["commit"]) == ("later", first["commit"])
+    assert origin["seconds"] >= int(10 * before["train_seconds"]) / 10
     assert not any("epoch" in line for line in said)  # all were done
 
 

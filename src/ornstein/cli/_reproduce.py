@@ -2,13 +2,12 @@
 
 import dataclasses
 import json
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from ..experiments import EXPERIMENTS, Experiment, ScaleName, Study, provenance
+from ..experiments import EXPERIMENTS, Experiment, ScaleName, Study
 from ..train._atomic import write_atomically
 from ._terminal import Terminal, as_json
 
@@ -83,7 +82,6 @@ class Reproduce:
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
-        started = time.monotonic()
         experiment = EXPERIMENTS[self.name]
         self._check_options(experiment)
         data = "mnist" if self.data is None else self.data
@@ -100,19 +98,19 @@ class Reproduce:
             say=terminal.say,
             data=data,
             models=models,
+            command=command,
         )
         try:
             rows = experiment.run(study)
         except KeyboardInterrupt:
             terminal.say(f"Interrupted: `{command}` goes on from the pieces in {out}.")
             raise
-        seconds = time.monotonic() - started
         result = as_json(
             {
                 "name": self.name,
                 "rows": rows,
                 "paper": experiment.paper,
-                "provenance": provenance(command, seed=self.seed, seconds=seconds),
+                "provenance": study.ledger.provenance(),
             }
         )
         terminal.grid(f"{self.name}, scale {self.scale}", rows)

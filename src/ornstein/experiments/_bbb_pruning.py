@@ -47,7 +47,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
     def compute_model() -> dict[str, Any]:
         return _train(run, train, settings)
 
-    trained = study.piece("train", settings, compute_model)
+    trained = study.piece("train", settings, compute_model, needs=run / _FINAL)
     rows = []
     for fraction in _FRACTIONS:
 

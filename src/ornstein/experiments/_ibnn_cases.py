@@ -225,10 +225,7 @@ def trained(
     def compute() -> dict[str, Any]:
         return _train(folder, final, start, case, method, data, settings)
 
-    record = study.piece(f"train-{name}", settings, compute)
-    if not final.is_file():  # the piece was kept without its model
-        study.say(f"{name}: {final} is gone; training it again")
-        record = compute()
+    record = study.piece(f"train-{name}", settings, compute, needs=final)
     return Judged(*load_model(final, like)), record
 
 

@@ -1,5 +1,6 @@
 """What experiments share: pieces that are kept, a registry entry, fits and scores."""
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from ..predict import Prediction
 from ..train import Fit
 from ..train._atomic import write_atomically
 from ._judge import judge
+from ._ledger import Ledger
 from ._recipe import Recipe
 from ._training import Keys, Prepared, prepare, train
 
@@ -36,6 +38,10 @@ class Study:
         say: hears a line for each piece and figure.
         data: the data set, of experiments that have several.
         models: rows of a table to work on; none stands for all.
+        command: as it was typed.
+
+    Attributes:
+        ledger: where the pieces come from.
     """
 
     def __init__(
@@ -47,31 +53,59 @@ class Study:
         say: Callable[[str], None],
         data: str = "mnist",
         models: tuple[str, ...] = (),
+        command: str = "",
     ):
         self.folder = folder
         self.data, self.models = data, models
         self.scale: ScaleName = scale
         self.seed, self.say = seed, say
+        self.ledger = Ledger(command, seed=seed)
 
-    def piece(self, name: str, settings: Any, compute: Callable[[], Any]) -> Any:
+    def beside(self, folder: Path) -> "Study":
+        """This study with its pieces in another folder; all are parts of its result.
+
+        Args:
+            folder: of the other pieces.
+        """
+        other = copy.copy(self)
+        other.folder, other.models = folder, ()
+        return other
+
+    def piece(
+        self,
+        name: str,
+        settings: Any,
+        compute: Callable[[], Any],
+        *,
+        needs: Path | None = None,
+    ) -> Any:
         """What `compute` returns, from the folder if it was computed before.
+
+        A piece keeps the command, commit, versions, device, seed and seconds that it
+        was computed with, and brings them into the result. One of another commit is
+        used, and the result says so.
 
         Args:
             name: of the piece.
             settings: as JSON; a piece of other settings is computed again.
             compute: makes the piece, as JSON.
+            needs: a file that `compute` leaves behind, such as a trained model; without
+                it the piece is computed again.
         """
         path = self.folder / "pieces" / f"{name}.json"
         settings = json.loads(json.dumps(settings))
-        if path.is_file():
+        if path.is_file() and (needs is None or needs.is_file()):
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["settings"] == settings:
                 self.say(f"{name}: kept from before")
+                self.ledger.take(name, kept.get("provenance"), kept.get("parts"))
                 return kept["value"]
         self.say(f"{name}: computing")
-        value = compute()
+        value, origin, parts = self.ledger.compute(compute)
+        self.ledger.take(name, origin)
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = {"settings": settings, "value": value}
+        kept = {"settings": settings, "value": value, "provenance": origin}
+        kept |= {"parts": parts} if parts else {}
         write_atomically(path, json.dumps(kept).encode())
         return value
 

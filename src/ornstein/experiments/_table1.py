@@ -77,7 +77,11 @@ def _run(study: Study) -> list[dict[str, Any]]:
             study.say(f"{model_name(model)}-{seed}: kept from before")
         else:
             trained_row(study, study.data, model, seed)
-    return table(_records(study))
+    records = _records(study)
+    for record in records:
+        name = f"{record['model']}-{record['seed']}"
+        study.ledger.take(name, record.get("provenance"))
+    return table(records)
 
 
 def table(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

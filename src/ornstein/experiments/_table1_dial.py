@@ -24,7 +24,7 @@ def table_study(study: Study) -> Study:
     """The study of table 1 at the same scale, whose trained networks are used."""
     name = {"name": "table1", "scale": study.scale, "data": study.data}
     folder = Path(TABLE1.folder.format(**name))
-    return Study(folder, study.scale, seed=study.seed, say=study.say, data=study.data)
+    return study.beside(folder)
 
 
 def over_steps(study: Study, model: str, seed: int) -> list[dict[str, Any]]:

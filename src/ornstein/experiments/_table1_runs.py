@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._version import __version__
 from ..functions._network import initial_state
@@ -14,7 +14,7 @@ from ..train import Plan, RunFolder, load_model, save_model
 from ..train._atomic import write_atomically
 from ._families import MODELS
 from ._judge import Judged, judge
-from ._provenance import provenance
+from ._ledger import Origin
 from ._recipe import Recipe
 from ._recipe_files import load_recipe, model_name, with_seed
 from ._sampling import (
@@ -82,37 +82,40 @@ def trained_row(
     name = f"{model_name(model)}-{seed}"
     folder = study.folder / "runs" / name
     if record is not None and _is_complete(folder):
+        study.ledger.take(name, record.get("provenance"))
         return prepared, _load(folder, prepared, recipe), record
     for note in prepared.data.notes:
         study.say(f"{data}: {note}")
     study.say(f"{name}: training in {folder}")
-    started = time.monotonic()
-    fit, train_seconds = _train(folder, prepared, recipe, study, name)
-    scores = _judged(fit, prepared, recipe)
-    command = f"ornstein reproduce table1 --data {data} --models {model}"
+
+    def compute() -> tuple[_Trained, dict[str, Any]]:
+        trained = _train(folder, prepared, recipe, study, name)
+        return trained, _judged(trained.fit, prepared, recipe)
+
+    (trained, scores), origin, _ = study.ledger.compute(compute)
+    seconds = round(origin["seconds"] + trained.seconds_before, 1)
+    origin |= {"seed": seed, "seconds": seconds}
+    origin |= {"begun": trained.begun} if trained.is_resumed else {}
+    study.ledger.take(name, origin)
     result = {
         "model": model_name(model),
         "data": data,
         "scale": study.scale,
         "seed": seed,
         "version": __version__,
-        "train_seconds": train_seconds,
+        "train_seconds": trained.seconds,
         "kl_weight": _kl_weight(recipe),
         "notes": list(prepared.data.notes),
         **scores,
         "recipe": recipe.to_json(),
-        "provenance": provenance(
-            f"{command} --scale {study.scale}",
-            seed=seed,
-            seconds=time.monotonic() - started,
-        ),
+        "provenance": origin,
     }
     record = _as_json(result)
     path = record_path(study, model, seed)
     write_atomically(path, json.dumps(record, indent=2).encode())
     RunFolder.open(folder).write_result(record)
     study.say(f"{name}: wrote {path}")
-    return prepared, fit, record
+    return prepared, trained.fit, record
 
 
 def record_path(study: Study, model: str, seed: int) -> Path:
@@ -193,14 +196,23 @@ def _prepared(recipe: Recipe | SampleRecipe) -> Prepared:
     return prepare(recipe.recipe)
 
 
+class _Trained(NamedTuple):
+    """A fit, its seconds of training in all and before this call, and its beginning."""
+
+    fit: Any
+    seconds: float
+    seconds_before: float
+    is_resumed: bool
+    begun: Origin | None
+
+
 def _train(
     folder: Path,
     prepared: Prepared,
     recipe: Recipe | SampleRecipe,
     study: Study,
     name: str,
-) -> tuple[Fitted, float]:
-    """The fit, and the seconds of its training."""
+) -> _Trained:
     is_new = not (folder / "config.json").is_file()
     if is_new:
         run = RunFolder.create(folder, _config(recipe, study))
@@ -212,18 +224,22 @@ def _train(
                 f"{folder} was begun with another recipe than this of {name}: remove "
                 "it, or name another folder with --out."
             )
+    begun = run.config.get("begun")
+    started = time.monotonic()
     if isinstance(recipe, SampleRecipe):
-        started, samples = time.monotonic(), run.checkpoints / _SAMPLES
+        samples = run.checkpoints / _SAMPLES
         fit = run_sampling(recipe, prepared, samples, resume=samples.exists())
-        return fit, time.monotonic() - started
+        return _Trained(fit, time.monotonic() - started, 0.0, not is_new, begun)
     epochs = _Epochs(name, study.say)
     fit = train(prepared, run=run, resume=not is_new, callbacks=[epochs])
     save_model(run.checkpoints / _FINAL, (fit.model, fit.likelihood, fit.state))
-    return fit, float(fit.history["seconds"][-1])
+    total, now = float(fit.history["seconds"][-1]), time.monotonic() - started
+    return _Trained(fit, total, max(0.0, total - now), not is_new, begun)
 
 
 def _config(recipe: Recipe | SampleRecipe, study: Study) -> dict[str, Any]:
     config: dict[str, Any] = {"command": f"ornstein reproduce table1 ({study.scale})"}
+    config["begun"] = study.ledger.origin
     if isinstance(recipe, Recipe):
         return config | {"recipe": recipe.to_json()}
     return config | {"recipe": recipe.recipe.to_json(), "sampling": recipe.to_json()}
