@@ -59,7 +59,7 @@ def test_values_of_rows_without_times():
     density = scipy.stats.norm.pdf(y, outputs, 0.7).mean(axis=0)
     prediction = Prediction(jnp.asarray(outputs), orn.Gaussian(0.7))
     np.testing.assert_allclose(prediction.value_log_prob(y), np.log(density), rtol=1e-5)
-    with pytest.raises(ValueError, match="likelihood of real targets, got `Categor"):
+    with pytest.raises(ValueError, match="real targets, got `Categorical`"):
         Prediction(jnp.asarray(outputs), orn.Categorical()).value_log_prob(y)
 
 

@@ -69,7 +69,7 @@ def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
     mask: np.ndarray | None = None
     if isinstance(y, Series):
         joint = np.asarray(prediction.log_prob(y), np.float64)
-        scores["joint_nll"] = -np.mean(joint)
+        scores["joint_nll"] = -float(np.mean(joint))
         if prediction.outputs is not None:
             prediction, y, mask = _by_value(prediction, y)
     if isinstance(prediction.likelihood, AbstractLocationScaleLikelihood):

@@ -250,9 +250,9 @@ def _scores(
     is_inside = (_LEVELS[0] <= cdf) & (cdf <= _LEVELS[1])
     width = interval[1] - interval[0]
     # Times of one path depend on each other: paths are what the error counts.
-    errors = lambda values: metrics.mean_and_error(values.mean(axis=1))
-    coverage, coverage_se = errors(is_inside)
-    nll, nll_se = errors(-log_prob)
+    over_paths = lambda values: metrics.mean_and_error(values.mean(axis=1))
+    coverage, coverage_se = over_paths(is_inside)
+    nll, nll_se = over_paths(-log_prob)
     scores = {
         "coverage_90": coverage,
         "coverage_90_se": coverage_se,
