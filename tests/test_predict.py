@@ -191,6 +191,18 @@ def test_quantile_inverts_the_mixture(likelihood, standard):
         np.testing.assert_allclose(cdf, q, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize("apart", [1.0, 5_000.0])
+def test_quantile_among_draws_that_are_far_apart(apart: float):
+    """Three draws up to 10^7 scales apart: of the middle one, whose own quantile it is.
+    Catches a bisection that ends early (30 and 20 for 50 seen).
+    """
+    scale = 1e-3
+    outputs = jnp.asarray([-apart, 0.0, apart]).reshape(3, 1, 1)
+    quantile = Prediction(outputs, Gaussian(scale)).quantile(0.4)
+    exact = scale * scipy.stats.norm.ppf(3 * 0.4 - 1)
+    np.testing.assert_allclose(quantile, exact, rtol=1e-3)
+
+
 def test_cdf_is_the_mixtures():
     """Catches rows of `y` met with draws, and a vector not taken as one column."""
     y = np.array(jr.normal(jr.key(4), (4, 3)))

@@ -9,7 +9,12 @@ from sklearn.isotonic import IsotonicRegression as OneClass
 
 from ornstein.evaluate import evaluate
 from ornstein.likelihood import Bernoulli, Categorical, Gaussian
-from ornstein.predict import Prediction, isotonic_regression, temperature_scaling
+from ornstein.predict import (
+    Prediction,
+    TemperatureScaling,
+    isotonic_regression,
+    temperature_scaling,
+)
 
 
 def classes(
@@ -75,6 +80,24 @@ def test_certain_rows_leave_temperature_finite():
     scaling = temperature_scaling(prediction, np.eye(1, 100, dtype=np.int32)[0])
     assert 1 < scaling.temperature < 10
     assert np.all(np.isfinite(scaling(prediction).outputs))
+
+
+def test_small_probabilities_are_scaled_as_they_are():
+    """Log odds of 30 and more, halved. Catches probabilities clipped at 1e-7 before
+    their logarithm is taken (seen): 30 becomes 16.
+    """
+    logits = np.array([[30.0, 0.0], [0.0, 50.0], [1.0, 0.0]], np.float32)
+    half = TemperatureScaling(jnp.asarray(2.0))
+    found = half(Prediction(jnp.asarray(logits[None]), Categorical()))
+    expected = scipy.special.log_softmax(logits / 2, axis=1)
+    for k in range(2):
+        y = np.full(3, k, np.int32)
+        np.testing.assert_allclose(
+            found.log_prob(y), expected[:, k], rtol=1e-4, atol=1e-6
+        )
+    column = np.array([[-30.0], [-80.0], [0.5]], np.float32)
+    found = half(Prediction(jnp.asarray(column[None]), Bernoulli()))
+    np.testing.assert_allclose(found.outputs[0], column / 2, rtol=1e-4)
 
 
 @pytest.mark.parametrize("y", [[0, 1, 1], [1, 0, 0]], ids=["all right", "all wrong"])

@@ -1,7 +1,5 @@
 """One table of how good a prediction is, and how well it tells strange inputs apart."""
 
-import math
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -32,7 +30,8 @@ def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
         y: their targets, as the likelihood takes them.
 
     Returns:
-        For every likelihood `nll` (mean, nats a row) and `nll_se`, its standard error.
+        For every likelihood `nll` (mean, nats a row) and `nll_se`, its standard error
+        over rows.
         For classes also `accuracy`, `ece`, `adaptive_ece`, `classwise_ece`,
         `max_calibration_error`, `brier`, `aurc` (of errors), and means over rows of
         `entropy`, `aleatoric`, `epistemic` (nats); `top_3_accuracy` of more than 3
@@ -41,16 +40,23 @@ def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
         `rmse` (of the mean or, where there is none, the median), `crps`, `coverage_90`,
         `calibration_error`, and means of `aleatoric` and `epistemic` variance where
         they exist. `epistemic_share` is epistemic / (aleatoric + epistemic).
-        Several yes-or-no columns count as that many rows, but for `nll`. Of a `Series`
-        only observed values count; a row of `nll` is a whole series, and
-        `nll_per_value` is the mean over observed values.
+        Several yes-or-no columns count as that many rows, but for `nll`.
+
+        Of a `Series` only observed values count, and `nll` is a mean over them, nats a
+        value: each value's density is averaged over draws by itself. Series are the
+        rows of `nll_se`, the standard error of a ratio (`metrics.mean_and_error`).
+        `joint_nll` (nats a series) has the density of the whole series in that place,
+        which is the best draw's: it falls as draws are added, and ranks a constant
+        guess above the true law, so that no two models are to be compared by it.
 
     Raises:
         ValueError: for targets that the likelihood has no probability for.
     """
     _check_targets(prediction, y)
-    log_prob = np.asarray(prediction.log_prob(y), np.float64)
-    scores = {"nll": -np.mean(log_prob), "nll_se": _standard_error(log_prob)}
+    log_prob, num_units = prediction.row_scores(y)
+    log_prob = np.asarray(log_prob, np.float64)
+    mean, error = metrics.mean_and_error(log_prob, num_units)
+    scores = {"nll": -mean, "nll_se": error}
     if isinstance(prediction.likelihood, AbstractClassLikelihood):
         probs, classes = _as_classes(prediction, y)
         is_wrong = jnp.argmax(probs, axis=1) != classes
@@ -62,7 +68,8 @@ def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
         }
     mask: np.ndarray | None = None
     if isinstance(y, Series):
-        scores["nll_per_value"] = -np.sum(log_prob) / np.sum(y.mask)
+        joint = np.asarray(prediction.log_prob(y), np.float64)
+        scores["joint_nll"] = -float(np.mean(joint))
         if prediction.outputs is not None:
             prediction, y, mask = _by_value(prediction, y)
     if isinstance(prediction.likelihood, AbstractLocationScaleLikelihood):
@@ -146,12 +153,6 @@ def _check_targets(prediction: Prediction, y: PyTree[Targets]):
             f"Got {y.shape[0]} targets for a prediction of {prediction.num_rows} rows: "
             "give the targets of the same inputs, in the same order."
         )
-
-
-def _standard_error(values: Float[np.ndarray, " rows"]) -> float:
-    if values.size < 2:
-        return math.nan
-    return float(np.std(values, ddof=1)) / math.sqrt(values.size)
 
 
 def _as_classes(

@@ -1,5 +1,6 @@
 """What a result says of a fit, against numbers worked out by hand."""
 
+import dataclasses
 import math
 
 import jax
@@ -26,10 +27,12 @@ def test_scores_in_the_targets_own_units(tmp_path):
     data = load(str(tmp_path / "table.csv"), target=("y",), task="regression")
     scale = float(np.squeeze(data.y_scaling.scale))
     assert 30 < scale < 70
-    assert in_target_units({"rmse": 2.0, "nll": 1.0}, data) == {
-        "rmse_in_target_units": pytest.approx(2 * scale),
-        "nll_in_target_units": pytest.approx(1 + math.log(scale)),
-    }
+    for task in ("regression", "series"):  # of a row's number, and of a value
+        ours = dataclasses.replace(data, task=task)
+        assert in_target_units({"rmse": 2.0, "nll": 1.0}, ours) == {
+            "rmse_in_target_units": pytest.approx(2 * scale),
+            "nll_in_target_units": pytest.approx(1 + math.log(scale)),
+        }
 
 
 @pytest.fixture(scope="module")

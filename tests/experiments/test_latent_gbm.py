@@ -66,6 +66,7 @@ def test_the_law_covers_what_it_promises():
     error = scores["coverage_90_se"]
     assert abs(scores["coverage_90"] - 0.9) < 4.5 * error < 0.05
     assert 0.02 < scores["below"] < 0.08
+    assert 0 < scores["nll_se"] < 0.1 < scores["nll"] < 1
 
 
 def test_what_is_shown():
@@ -102,6 +103,7 @@ def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         assert [row["time"] for row in timed] == pytest.approx(np.arange(31, 51) / 50)
         shares = [row["coverage_90"] for row in timed]
         assert np.mean(shares) == pytest.approx(whole["coverage_90"])
+        assert np.isfinite(whole["nll"])
         outside = whole["below"] + whole["above"]
         assert outside == pytest.approx(1 - whole["coverage_90"])
     assert rows[0]["elbo_per_series"] > max(row["elbo_per_series"] for row in rows[1:3])

@@ -5,6 +5,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+import scipy.stats
 
 from ornstein.experiments import Recipe, load_recipe, prepare, preset_recipe
 from ornstein.experiments._mocap import _judged, summary
@@ -50,6 +51,8 @@ def test_the_score_is_the_error_of_the_mean_of_the_asked(data_dir: Path):
     thirds = [v for name, v in found.items() if name.startswith("mse_frames")]
     assert found["test_mse"] == pytest.approx(np.mean(thirds), rel=1e-5)
     assert len(found["loss"]) == len(found["val_nll"]) == 1
+    assert found["kl_weight"] == 5.0  # SPEC: a figure at another than 1 says so
+    assert found["joint_nll"] > 1000 * found["nll"]  # of a series, and of a value
     prepared = prepare(recipe)
     held = prepared.data.validation
     assert held is not None
@@ -61,12 +64,23 @@ def test_the_score_is_the_error_of_the_mean_of_the_asked(data_dir: Path):
 
 
 def test_summary_is_over_seeds():
-    errors = {"latent-sde": [4.0, 6.0], "latent-ode": [9.0]}
-    rows = [{"model": m, "test_mse": e} for m, es in errors.items() for e in es]
+    """Catches a standard deviation called an interval: the paper's ± is one by t."""
+    errors = {"latent-sde": [4.0, 6.0, 6.5], "latent-ode": [9.0]}
+    rows = [
+        {"model": m, "test_mse": e, "nll": e / 2, "kl_weight": 5.0}
+        for m, es in errors.items()
+        for e in es
+    ]
     sde, ode = summary(rows)
-    assert (sde["model"], sde["seeds"], sde["mean_test_mse"]) == ("latent-sde", 2, 5.0)
-    assert sde["sd_test_mse"] == pytest.approx(np.sqrt(2))
+    assert (sde["model"], sde["seeds"], sde["kl_weight"]) == ("latent-sde", 3, 5.0)
+    assert (sde["mean_test_mse"], sde["mean_nll"]) == (5.5, 2.75)
+    assert sde["sd_test_mse"] == pytest.approx(np.std(errors["latent-sde"], ddof=1))
+    mean, error = 5.5, scipy.stats.sem(errors["latent-sde"])
+    _, upper = scipy.stats.t.interval(0.95, 2, mean, error)
+    assert sde["t95_test_mse"] == pytest.approx(upper - mean)
+    assert sde["t95_nll"] == pytest.approx(sde["t95_test_mse"] / 2)
     assert (ode["mean_test_mse"], ode["sd_test_mse"]) == (9.0, None)
+    assert ode["t95_test_mse"] is None
 
 
 LORENZ = preset_recipe("toy/lorenz", model="latent-sde").changed(

@@ -38,7 +38,7 @@ from ..predict import predict
 from ..train import RunFolder
 from ..train._atomic import write_atomically
 from ..train._lock import lock_folder
-from ._run_folder import load_run, say_draws
+from ._run_folder import load_run, say_draws, say_joint_nll
 from ._terminal import Terminal, as_json, shown
 
 
@@ -173,6 +173,7 @@ class Evaluate:
         for name, scores in result.get("ood", {}).items():
             flat |= {f"{name} {score}": value for score, value in scores.items()}
         terminal.table(f"{run.path} on the test rows of {data.name}", flat)
+        say_joint_nll(result, terminal)
         if "dial" in result:
             terminal.grid("The solver's steps and tolerances", result["dial"])
         if self.noise_sweep:

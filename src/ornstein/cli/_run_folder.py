@@ -221,6 +221,15 @@ def say_draws(fit: Fitted, num_draws: int, terminal: Terminal) -> None:
     )
 
 
+def say_joint_nll(result: dict[str, Any], terminal: Terminal) -> None:
+    """What the two negative log likelihoods of series are, where there are two."""
+    if "joint_nll" in result:
+        terminal.say(
+            "nll is of a value: each value's density, averaged over draws. joint_nll "
+            "is of a whole series, and only the best draw counts: compare by nll."
+        )
+
+
 def save_final(run: RunFolder, fit: Fitted) -> Path:
     """Write the trained model with its batch statistics, and say where."""
     path = final_path(run)

@@ -34,6 +34,7 @@ from ._run_folder import (
     resumable,
     save_final,
     say_data,
+    say_joint_nll,
     say_where,
 )
 from ._terminal import Terminal, as_json
@@ -43,8 +44,8 @@ _TABLE = (
     "rmse",
     "rmse_in_target_units",
     "nll",
-    "nll_per_value",
-    "nll_per_value_in_target_units",
+    "joint_nll",
+    "nll_in_target_units",
     "nll_errors",
     "top_3_accuracy",
     "top_5_accuracy",
@@ -250,6 +251,7 @@ def _report(
             f"Trained at KL weight {result['kl_weight']:g}: not the bound on the "
             "evidence, which `elbo` is."
         )
+    say_joint_nll(result, terminal)
     if "kl_mixture" in result:
         terminal.say(
             "`elbo` has the KL of the mixture of nodes, and so is a bound on the "

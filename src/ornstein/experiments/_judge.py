@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import metrics
 from .._types import PRNGKeyArray
 from ..data import Data, Series, Split
 from ..evaluate import component_diversity, evaluate
@@ -110,10 +111,10 @@ def judge(
 def gain(
     name: str, ours: Prediction, other: Prediction, split: Split
 ) -> dict[str, float]:
-    """By how many nats a row `ours` predicts better, and the standard error."""
-    rows = np.asarray(ours.log_prob(split.y) - other.log_prob(split.y), np.float64)
-    error = rows.std(ddof=1) / math.sqrt(rows.size) if rows.size > 1 else math.nan
-    return {name: float(rows.mean()), f"{name}_se": float(error)}
+    """By how many nats `nll` is lower for `ours`, and the standard error over rows."""
+    (log_prob, num_units), (others, _) = (p.row_scores(split.y) for p in (ours, other))
+    mean, error = metrics.mean_and_error(log_prob - others, num_units)
+    return {name: mean, f"{name}_se": error}
 
 
 def num_trained(fit: Fitted) -> int:
@@ -202,14 +203,15 @@ def _draws(fit, batch, key, *, num_draws: int):
 
 
 def in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:
-    """Scores of numbers before targets were standardised, for one column."""
+    """Scores of numbers before targets were standardised, for one column.
+
+    `nll` is of one number in both: of a row's, or of a value of a series.
+    """
     scaling = data.y_scaling
     if scaling is None or "rmse" not in scores or np.size(scaling.scale) != 1:
         return {}
     scale = float(np.squeeze(scaling.scale))
-    rmse = {"rmse_in_target_units": scale * scores["rmse"]}
-    if data.task == "series":  # whose rows have as many values as they have
-        nll = {"nll_per_value_in_target_units": scores["nll_per_value"]}
-    else:
-        nll = {"nll_in_target_units": scores["nll"]}
-    return rmse | {name: value + math.log(scale) for name, value in nll.items()}
+    return {
+        "rmse_in_target_units": scale * scores["rmse"],
+        "nll_in_target_units": scores["nll"] + math.log(scale),
+    }

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import metrics
 from .._types import Array, Float, RealScalar
 from ..data import Data, Split, load
 from ..functions import (
@@ -198,14 +199,12 @@ def _judge(fitted: Fit, data: Data, settings: _Settings, *, key: Any) -> dict[st
     future = Prediction(outputs, fitted.likelihood)
     y = jax.tree.map(lambda leaf: leaf[:, asked], data.test.y)
     likelihood: Any = fitted.likelihood
-    log_probs = likelihood.likelihood.marginals(outputs).log_prob(y.values[None])
-    log_prob = jax.nn.logsumexp(log_probs, axis=0) - np.log(num_draws)
     first = Prediction(outputs[:, :1], fitted.likelihood)
     found = _scores(
         y.values[..., 0],
         cdf=np.asarray(future.cdf(y))[..., 0],
         mean=np.asarray(future.mean)[..., 0],
-        log_prob=np.asarray(log_prob)[..., 0],
+        log_prob=np.asarray(future.value_log_prob(y))[..., 0],
         interval=np.stack(future.interval(_LEVELS[1] - _LEVELS[0]))[..., 0],
         bands=np.asarray(first.quantile(BAND_QUANTILES))[:, 0, :, 0],
     )
@@ -251,14 +250,17 @@ def _scores(
     is_inside = (_LEVELS[0] <= cdf) & (cdf <= _LEVELS[1])
     width = interval[1] - interval[0]
     # Times of one path depend on each other: paths are what the error counts.
-    error = is_inside.mean(axis=1).std(ddof=1) / np.sqrt(len(y))
+    over_paths = lambda values: metrics.mean_and_error(values.mean(axis=1))
+    coverage, coverage_se = over_paths(is_inside)
+    nll, nll_se = over_paths(-log_prob)
     scores = {
-        "coverage_90": is_inside.mean(),
-        "coverage_90_se": error,
+        "coverage_90": coverage,
+        "coverage_90_se": coverage_se,
         "below": (cdf < _LEVELS[0]).mean(),
         "above": (cdf > _LEVELS[1]).mean(),
         "width_of_90_percent": width.mean(),
-        "nll_per_value": -log_prob.mean(),
+        "nll": nll,
+        "nll_se": nll_se,
         "rmse": np.sqrt(np.mean((mean - y) ** 2)),
     }
     return {

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.scipy.special as jsp
 import numpy as np
 
 from .. import data
@@ -27,6 +26,7 @@ from ..likelihood import (
     OverTime,
 )
 from ..plot import BAND_QUANTILES, band_panels, trajectories
+from ..predict import Prediction
 from ..report import save_figure
 from ..sde import Checkpointed, EulerMaruyama, Grid, OrnsteinUhlenbeck
 from ..train import Constant, Fit, fit
@@ -193,9 +193,8 @@ def value_nll(
         output: its parameters along each path.
         curve: one series of values.
     """
-    log_probs = likelihood.likelihood.marginals(output).log_prob(curve.values)
-    log_means = jsp.logsumexp(log_probs, axis=0) - np.log(len(output))
-    return -float(np.mean(np.asarray(log_means)[np.asarray(curve.mask)[0]]))
+    scores = Prediction(output[:, None], likelihood).row_scores(curve)
+    return -float(np.sum(scores.log_prob) / np.sum(scores.num_units))
 
 
 def spreads(

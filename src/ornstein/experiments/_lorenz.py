@@ -153,6 +153,8 @@ def _judge(fitted: Fit, data: Data, settings: _Settings, *, key: Any) -> dict[st
         "reconstruction_rmse": _rmse(whole, test.y),
         "noise_scale": float(np.mean(likelihood.likelihood.scale)),
         "forecast_rmse": forecast["rmse"],
+        "forecast_nll": forecast["nll"],
+        "forecast_nll_se": forecast["nll_se"],
         "forecast_crps": forecast["crps"],
         "forecast_coverage_90": forecast["coverage_90"],
         "prior_distance": _distance(prior, test.y),

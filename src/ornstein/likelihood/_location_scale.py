@@ -47,6 +47,17 @@ class AbstractLocationScaleLikelihood(AbstractLikelihood):
         log_prob = self.distribution(output).log_prob(fit_columns(y, output))
         return jnp.asarray(log_prob)
 
+    def value_log_prob(
+        self, output: Float[Array, "*lead outputs"], y: Targets
+    ) -> Float[Array, "*lead outputs"]:
+        """Log density in nats of every target column by itself.
+
+        Args:
+            output: locations; draws or other axes may come before rows.
+            y: as `log_prob` takes them.
+        """
+        return jnp.asarray(self.marginals(output).log_prob(fit_columns(y, output)))
+
     def labels(self) -> PyTree[str]:
         """The scale is a weight if it is learned."""
         label = "weights" if self.learn_scale else "frozen"

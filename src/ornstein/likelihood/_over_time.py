@@ -45,6 +45,22 @@ class OverTime(AbstractLikelihood):
     ) -> Float[Array, "*lead"]:
         """Log density in nats of the observed values of each row, summed.
 
+        It is of the whole series. An average of its exponential over draws is that of
+        the best draw: average `value_log_prob` instead.
+
+        Args:
+            output: locations; draws may come before rows.
+            y: a `Series` at the same times.
+        """
+        return jnp.sum(self.value_log_prob(output, y), axis=(-2, -1))
+
+    def value_log_prob(
+        self,
+        output: Float[Array, "*lead times outputs"],
+        y: PyTree[Targets],
+    ) -> Float[Array, "*lead times outputs"]:
+        """Log density in nats of every value by itself; 0 where none was observed.
+
         Args:
             output: locations; draws may come before rows.
             y: a `Series` at the same times.
@@ -59,7 +75,7 @@ class OverTime(AbstractLikelihood):
         # Inside the density too: what is missing may be NaN, and so its gradient.
         values = jnp.where(y.mask, values, output.astype(dtype))
         log_prob = jnp.asarray(self.likelihood.marginals(output).log_prob(values))
-        return jnp.sum(jnp.where(y.mask, log_prob, 0), axis=(-2, -1))
+        return jnp.where(y.mask, log_prob, 0)
 
     def check_targets(self, y: PyTree[Targets], num_outputs: int):
         """A `Series` with a feature for each output."""

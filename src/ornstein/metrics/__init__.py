@@ -25,6 +25,7 @@ from ._entropy import (
     split_entropy as split_entropy,
     split_variance as split_variance,
 )
+from ._mean_error import mean_and_error as mean_and_error
 from ._nll import nll as nll
 from ._ood import aupr as aupr, auroc as auroc, fpr95 as fpr95
 from ._rmse import rmse as rmse

@@ -1,6 +1,5 @@
 """What the draws of a random function say together about new rows."""
 
-import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -13,9 +12,14 @@ from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLikelihood,
     AbstractLocationScaleLikelihood,
+    OverTime,
+    RowScores,
     Targets,
     fit_columns,
+    mixture_log_prob,
     of_one_value,
+    row_scores,
+    unit_log_prob,
 )
 from ._quantile import mixture_quantile
 from ._summary import Summary, summarise
@@ -171,6 +175,10 @@ class Prediction(eqx.Module):
     def log_prob(self, y: PyTree[Targets]) -> Float[Array, " rows"]:
         r"""$\log \tfrac{1}{S} \sum_s p(y | f_s(x))$ of each row, nats.
 
+        Of a `Series` this is the density of the whole of it, to which the best draw
+        alone contributes: it rises as draws are added, and is higher under a constant
+        guess than under the true law. Compare by `row_scores` or `value_log_prob`.
+
         Args:
             y: class numbers (rows,), targets (rows,) or (rows, outputs), or a `Series`.
         """
@@ -181,6 +189,36 @@ class Prediction(eqx.Module):
             if likelihood.distribution(logits).event_shape in ((), (1,)):
                 return likelihood.log_prob(logits, y)
         return _mixture_log_prob(likelihood, self._require_draws("log_prob"), y)
+
+    def value_log_prob(self, y: PyTree[Targets]) -> Float[Array, "rows *times outputs"]:
+        r"""$\log \tfrac{1}{S} \sum_s p(y_j | f_s(x))$ of each real target, nats.
+
+        Of every value by itself, whatever the others of its row or series.
+
+        Args:
+            y: targets, (rows,) or (rows, outputs); or a `Series`, which has 0 where
+                nothing was observed.
+        """
+        likelihood = self.likelihood
+        if not isinstance(likelihood, OverTime):
+            likelihood = self._require_real("value_log_prob")
+        outputs = self._require_draws("value_log_prob")
+        return _value_log_prob(likelihood, outputs, y)
+
+    def row_scores(self, y: PyTree[Targets]) -> RowScores:
+        """What `evaluate` takes its `nll` from: the log density of each row, nats.
+
+        That of `log_prob`; but of a `Series` the sum of `value_log_prob` over observed
+        values, and how many they are.
+
+        Args:
+            y: as for `log_prob`.
+        """
+        if not isinstance(self.likelihood, OverTime):
+            log_prob = self.log_prob(y)
+            return RowScores(log_prob, jnp.ones_like(log_prob))
+        outputs = self._require_draws("row_scores")
+        return _row_scores(self.likelihood, outputs, y)
 
     def sample(self, *, key: PRNGKeyArray) -> Shaped[Array, "draws rows ..."]:
         """One set of targets from each draw, noise included.
@@ -253,5 +291,23 @@ def _mixture_log_prob(
     outputs: PyTree[Float[Array, "draws rows ..."]],
     y: PyTree[Targets],
 ) -> Float[Array, " rows"]:
-    log_probs = likelihood.log_prob(outputs, y)
-    return jax.nn.logsumexp(log_probs, axis=0) - math.log(log_probs.shape[0])
+    return mixture_log_prob(likelihood.log_prob(outputs, y))
+
+
+@eqx.filter_jit
+def _value_log_prob(
+    likelihood: AbstractLocationScaleLikelihood | OverTime,
+    outputs: Float[Array, "draws rows *times outputs"],
+    y: PyTree[Targets],
+) -> Float[Array, "rows *times outputs"]:
+    mixed = mixture_log_prob(likelihood.value_log_prob(outputs, y))
+    return jnp.where(y.mask, mixed, 0) if isinstance(y, Series) else mixed
+
+
+@eqx.filter_jit
+def _row_scores(
+    likelihood: AbstractLikelihood,
+    outputs: PyTree[Float[Array, "draws rows ..."]],
+    y: PyTree[Targets],
+) -> RowScores:
+    return row_scores(likelihood, unit_log_prob(likelihood, outputs, y), y)

@@ -20,7 +20,8 @@ class EarlyStopping(eqx.Module):
 
     Attributes:
         patience: how many validations in a row may bring nothing.
-        min_delta: by how much the validation NLL must fall to count, nats per example.
+        min_delta: by how much the validation NLL must fall to count, nats per example
+            (of series: per observed value).
     """
 
     patience: int = 10

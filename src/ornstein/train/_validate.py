@@ -6,16 +6,23 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.scipy.special as jsp
 import numpy as np
 
 from .._types import PRNGKeyArray, PyTree
+from ..data import Series
 from ..functions._base import AbstractRandomFunction
 from ..functions._network import in_inference
-from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
+from ..likelihood import (
+    AbstractClassLikelihood,
+    AbstractLikelihood,
+    row_scores,
+    unit_log_prob,
+)
 from ._calibration import accuracy_and_ece, calibration_sums
 
 BLOCK_ROWS = 512
+_BLOCK_VALUES = 2**24
+"""Of series, whose rows hold their values each: as many in a block, over all draws."""
 
 
 def validate(
@@ -30,7 +37,9 @@ def validate(
     r"""Negative log predictive density, and for classes accuracy and ECE.
 
     $-\frac{1}{N} \sum_i \log \frac{1}{S} \sum_s p(y_i | x_i, \mathrm{draw}_s)$, nats
-    per example: probabilities are averaged over draws, not logits.
+    per example: probabilities are averaged over draws, not logits. Of a `Series` an
+    example is an observed value, $-\frac{1}{M} \sum_{itj} \log \frac{1}{S} \sum_s
+    p(y_{itj} | z_s)$: what a path's whole density says is that of the best draw.
 
     Args:
         model: the random function.
@@ -44,20 +53,25 @@ def validate(
     num_draws = math.ceil(num_draws / model.num_strata) * model.num_strata
     num_rows = _num_rows(data)
     size = min(num_rows, BLOCK_ROWS)
-    log_p, probs = [], []
+    _, y = data
+    if isinstance(y, Series):
+        values = math.prod(y.shape[1:]) * num_draws
+        size = min(size, max(1, _BLOCK_VALUES // values))
+    log_p, num_units, probs = [], [], []
     for begin in range(0, num_rows, size):
         # The last block is padded with its last row, so that one program serves all.
         rows = np.minimum(np.arange(begin, begin + size), num_rows - 1)
         block = jax.tree.map(lambda a, rows=rows: jnp.asarray(a[rows]), data)
         inputs = (model, likelihood, state, key, num_draws)
-        block_log_p, block_probs = _score_block(inputs, block)
+        block_scores, block_probs = _score_block(inputs, block)
         num_valid = min(size, num_rows - begin)
-        log_p.append(np.asarray(block_log_p)[:num_valid])
+        log_p.append(np.asarray(block_scores.log_prob, np.float64)[:num_valid])
+        num_units.append(np.asarray(block_scores.num_units, np.float64)[:num_valid])
         if block_probs is not None:
             probs.append(np.asarray(block_probs)[:num_valid])
-    scores: dict[str, Any] = {"nll": -float(np.concatenate(log_p).mean())}
+    total = np.concatenate(log_p).sum() / np.concatenate(num_units).sum()
+    scores: dict[str, Any] = {"nll": -float(total)}
     if probs:
-        _, y = data
         sums = calibration_sums(jnp.asarray(np.concatenate(probs)), jnp.asarray(y))
         scores |= accuracy_and_ece(np.asarray(sums, np.float64))
     return scores
@@ -74,13 +88,13 @@ def _score_block(inputs, block):
         probs = None
         if isinstance(likelihood, AbstractClassLikelihood):
             probs = likelihood.probs(output)
-        return likelihood.log_prob(output, y), probs
+        return unit_log_prob(likelihood, output, y), probs
 
     indices = jnp.arange(num_draws)
     one_by_one = jax.default_backend() == "cpu"
     log_p, probs = (jax.lax.map if one_by_one else _vmap)(one_draw, indices)
-    log_p = jsp.logsumexp(log_p, axis=0) - math.log(num_draws)
-    return log_p, None if probs is None else jnp.mean(probs, axis=0)
+    scores = row_scores(likelihood, log_p, y)
+    return scores, None if probs is None else jnp.mean(probs, axis=0)
 
 
 def _vmap(fn, xs):
