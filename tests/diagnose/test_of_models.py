@@ -121,10 +121,13 @@ def test_reversible_gap(healthy: orn.Fit):
     assert "reversible-gap" in names(over_blocks(with_model(healthy, steps), fast))
 
 
-def gap_of(model: Any, x: Any, y: Any, likelihood: Any) -> float:
-    fit = orn.Fit(model, likelihood, None, {})
-    case = Case(fit, x, y, key=KEY, num_draws=2, history={}, num_data=None)
-    return reversible_gap(case).numbers["reversible_gap"]
+def gaps_of(model: Any, x: Any, y: Any, likelihood: Any) -> tuple[float, float]:
+    """As it is, and as `diagnose` has it."""
+    fit, rows = orn.Fit(model, likelihood, None, {}), jax.tree.map(jnp.asarray, (x, y))
+    case = Case(fit, *rows, key=KEY, num_draws=2, history={}, num_data=None)
+    assert case.drawn.report is not None
+    gap = float(case.drawn.report.reversible_gap)
+    return gap, reversible_gap(case).numbers["reversible_gap"]
 
 
 @pytest.mark.parametrize("size", [1.0, 1e4])
@@ -146,8 +149,8 @@ def test_reversible_gap_is_in_units_of_what_solves_start_from(size: float):
         new = 2 * y - hat - 4.0 * hat * 0.25
         y, hat = y - 0.25 * 4.0 * (hat + new) / 2, new
     expected = np.max(np.abs(y - hat)) / np.sqrt(np.mean(x.astype(float) ** 2))
-    rows = jnp.asarray(x), jnp.zeros((30, 1))
-    found = gap_of(orn.Deterministic(model), *rows, orn.Gaussian(0.1))
+    zeros = np.zeros((30, 1), np.float32)
+    _, found = gaps_of(orn.Deterministic(model), x, zeros, orn.Gaussian(0.1))
     assert found == pytest.approx(expected, rel=1e-4)
 
 
@@ -166,20 +169,14 @@ def test_reversible_gap_of_sequences_is_in_units_of_their_start():
     mask = np.ones(values.shape, bool)
     mask[0, 1:3] = False
     spoilt = np.where(mask, 50 * values, np.nan)
-    found = [
-        gap_of(model, x, x, orn.OverTime(orn.Gaussian(0.1)))
-        for x in (orn.Series.of(ts, values, mask), orn.Series.of(ts, spoilt, mask))
-    ]
-    late = orn.Series.of(ts + 1e3, values, mask)
-    found.append(gap_of(model, late, late, orn.OverTime(orn.Gaussian(0.1))))
-    assert found[0] > 0
-    np.testing.assert_allclose(found, found[0], rtol=1e-3)
-    fit = orn.Fit(model, orn.OverTime(orn.Gaussian(0.1)), None, {})
-    x = orn.Series.of(ts, values, mask)
-    case = Case(fit, x, x, key=KEY, num_draws=2, history={}, num_data=None)
-    assert case.drawn.report is not None
-    gap = float(case.drawn.report.reversible_gap)
-    assert found[0] == pytest.approx(gap / 5.0, rel=1e-5)  # sqrt(3² + 4²)
+    for x in (
+        orn.Series.of(ts, values, mask),
+        orn.Series.of(ts, spoilt, mask),
+        orn.Series.of(ts + 1e3, values, mask),
+    ):
+        gap, found = gaps_of(model, x, x, orn.OverTime(orn.Gaussian(0.1)))
+        assert gap > 0
+        assert found == pytest.approx(gap / 5.0, rel=1e-5)  # sqrt(3² + 4²)
 
 
 def test_other_families_draws_and_scales():
