@@ -12,8 +12,9 @@ from ..evaluate import evaluate
 from ..experiments import Judged, Keys, Prepared, provenance
 from ..functions import MeanField, prune
 from ..predict import Fitted, predict
-from ..train import save_sparse
+from ..train import RunFolder, save_sparse
 from ..train._atomic import write_atomically
+from ._output import check_outputs, inputs_of
 from ._run_folder import final_path, load_run
 from ._terminal import Terminal, as_json
 
@@ -34,6 +35,7 @@ class Prune:
         fraction: of the weights to remove, at least 0 and below 1.
         output: the sparse file; sparse.npz in the run folder by default.
         draws: functions averaged over; the run's number by default.
+        overwrite: replace a sparse file that is there; never an input, or a run's own.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -41,6 +43,7 @@ class Prune:
     fraction: float = 0.75
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     draws: int | None = None
+    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -51,11 +54,11 @@ class Prune:
                 f"--fraction must be at least 0 and below 1, got {self.fraction}: 0.75 "
                 "removes three of four weights."
             )
-        if self.output is not None and not self.output.parent.is_dir():
-            raise FileNotFoundError(
-                f"There is no folder {self.output.parent} to write to: make it first."
-            )
+        run = RunFolder.open(self.run_folder)
+        sparse = run.path / "sparse.npz" if self.output is None else self.output
+        self._check_output(sparse)
         run, prepared, fit = load_run(self.run_folder)
+        self._check_output(sparse, *inputs_of(prepared.recipe))
         if not isinstance(fit.model, MeanField):
             raise ValueError(
                 f"{run.path} holds a `{type(fit.model).__name__}`, whose weights have "
@@ -68,7 +71,6 @@ class Prune:
             _judge(fit, prepared, fraction, num_draws=draws) for fraction in fractions
         ]
         chosen = curve[fractions.index(self.fraction)]
-        sparse = run.path / "sparse.npz" if self.output is None else self.output
         save_sparse(sparse, prune(fit.model, self.fraction))
         sizes = {
             "sparse_bytes": sparse.stat().st_size,
@@ -99,6 +101,14 @@ class Prune:
             f"has {sizes['full_bytes']:,}; and the curve to {path}"
         )
         return result
+
+    def _check_output(self, sparse: Path, *inputs: Path) -> None:
+        check_outputs(
+            {"--output": sparse},
+            inputs=inputs,
+            run=self.run_folder,
+            overwrite=self.overwrite,
+        )
 
 
 def _judge(

@@ -20,6 +20,7 @@ from ..experiments import (
 from ..report import write_figures
 from ..sample import ChainProgress, StuckChainError, is_stuck
 from ..train import RunFolder
+from ._output import check_replaced, inputs_of
 from ._run_folder import (
     SAMPLES,
     Untouched,
@@ -92,6 +93,7 @@ class Sample:
             "recipe": recipe.recipe.to_json(),
             "sampling": recipe.to_json(),
         }
+        check_replaced(path, inputs_of(recipe.recipe))
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
             terminal.say(f"Writing to {path}")
             return _carry_out(run, recipe, prepared, terminal, command, guard=guard)

@@ -25,6 +25,7 @@ from ..experiments import (
 from ..predict import Prediction
 from ..report import write_figures
 from ..train import Fit, ProgressBar, RunFolder
+from ._output import check_replaced, inputs_of
 from ._run_folder import (
     Untouched,
     free_folder,
@@ -122,6 +123,7 @@ class Train:
             prepared = prepare(recipe, prepared.data)
         path = free_folder(self.recipe.data.data) if self.out is None else self.out
         config = {"command": command, "recipe": prepared.recipe.to_json()}
+        check_replaced(path, inputs_of(prepared.recipe))
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
             terminal.say(f"Writing to {path}")
             extra = {} if table is None else {"tuning": table}

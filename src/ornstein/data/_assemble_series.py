@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from ._assemble import check_scaling
 from ._base import Data, Split, Standardisation
 from ._clock import Clock
 from ._error import DataError
@@ -70,6 +71,9 @@ def assemble_series(
             )
     if standardise:
         scaling = Standardisation.fit_observed(train.seen)
+        check_scaling(
+            scaling, np.nan_to_num(train.seen), f"{name}: the series", feature_names
+        )
 
     def split(part: Sequences) -> Split:
         seen = scaled_series(part.ts, part.seen, scaling)
@@ -108,5 +112,6 @@ def scaled_series(
         DataError: see `Series.of`.
     """
     if scaling is not None:
-        values = (values - scaling.mean) / scaling.scale
+        with np.errstate(over="ignore"):  # infinite then, which `Series.of` refuses
+            values = (values - scaling.mean) / scaling.scale
     return Series.of(ts, values)

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .._files import UnreadableError, read_json
 from ..functions import SDEBNN
 from ..predict import Prediction
 from ..train import Fit
@@ -63,8 +64,8 @@ class Study:
         """
         path = self.folder / "pieces" / f"{name}.json"
         settings = json.loads(json.dumps(settings))
-        if path.is_file():
-            kept = json.loads(path.read_text(encoding="utf-8"))
+        if path.exists():
+            kept = _read_piece(path)
             if kept["settings"] == settings:
                 self.say(f"{name}: kept from before")
                 return kept["value"]
@@ -74,6 +75,18 @@ class Study:
         kept = {"settings": settings, "value": value}
         write_atomically(path, json.dumps(kept).encode())
         return value
+
+
+def _read_piece(path: Path) -> dict[str, Any]:
+    """A piece as it was kept: its settings and its value."""
+    remedy = "take it away, and it is computed again"
+    try:
+        kept = read_json(path)
+    except UnreadableError as error:
+        raise ValueError(f"{path} cannot be read: {error}; {remedy}.") from error
+    if not isinstance(kept, dict) or not {"settings", "value"} <= set(kept):
+        raise ValueError(f"{path} is no piece of `ornstein reproduce`: {remedy}.")
+    return kept
 
 
 class Experiment(NamedTuple):
