@@ -61,10 +61,12 @@ def assemble(
     if x_scaling is None:
         axes = CHANNELS if train[0].ndim == 4 else COLUMNS
         x_scaling = Standardisation.fit(train[0], axes)
-        check_scaling(x_scaling, train[0], f"{name}: x", feature_names)
+        where = f"{name} (training rows): x"
+        check_scaling(x_scaling, train[0], where, feature_names)
     if class_names is None and y_scaling is None:
         y_scaling = Standardisation.fit(train[1], COLUMNS)
-        check_scaling(y_scaling, train[1], f"{name}: the target", target_names)
+        where = f"{name} (training rows): the target"
+        check_scaling(y_scaling, train[1], where, target_names)
 
     def split(part: str, x: np.ndarray, y: np.ndarray) -> Split:
         where = f"{name} ({part} rows)"
@@ -119,6 +121,13 @@ def split_and_assemble(
     """
     check_inputs(x, name, feature_names)
     check_lengths(x, y, name)
+    # Also `assemble` checks, but by row of a part.
+    if x.dtype.kind == "f":
+        axes = CHANNELS if x.ndim == 4 else COLUMNS
+        check_scaling(Standardisation.fit(x, axes), x, f"{name}: x", feature_names)
+    if class_names is None:
+        what = f"{name}: the target"
+        check_scaling(Standardisation.fit(y, COLUMNS), y, what, target_names)
     kept, held = hold_out(
         len(x),
         test_fraction,
@@ -173,8 +182,8 @@ def check_finite(
         return
     raise DataError(
         f"{what} has {bad.sum()} NaN or infinite values, the first in "
-        f"{_place(np.argwhere(bad)[0], names)}, counting from 0: fill them in or leave "
-        "those rows out."
+        f"{place_of(np.argwhere(bad)[0], names)}, counting from 0: fill them in or "
+        "leave those rows out."
     )
 
 
@@ -201,7 +210,7 @@ def check_scaling(
     sizes = np.where(bad, np.abs(raw), 0)
     place = np.unravel_index(np.argmax(sizes), sizes.shape)
     raise DataError(
-        f"{what} has {raw[place]:g} in {_place(place, names)}, counting from 0: the "
+        f"{what} has {raw[place]:g} in {place_of(place, names)}, counting from 0: the "
         "squares of such numbers are beyond double precision; correct it, or give the "
         "column in another unit."
     )
@@ -228,15 +237,15 @@ def standardised(
     bad = np.argwhere(~np.isfinite(values)) if raw.dtype.kind == "f" else ()
     if len(bad):
         raise DataError(
-            f"{what} has {raw[tuple(bad[0])]:g} in {_place(bad[0], names)}, counting "
+            f"{what} has {raw[tuple(bad[0])]:g} in {place_of(bad[0], names)}, counting "
             "from 0: in units of the training rows it is beyond single precision; "
             "correct it, or leave that row out."
         )
     return values
 
 
-def _place(index: Iterable[Any], names: Sequence[str]) -> str:
-    """The row and, of a table or series, the column."""
+def place_of(index: Iterable[Any], names: Sequence[str]) -> str:
+    """The row and, of a table or series, the column: words for a message."""
     row, *rest = map(int, index)
     if len(rest) == 2:  # of series
         return f"series {row} at its time number {rest[0]} ({_name(rest[1], names)})"

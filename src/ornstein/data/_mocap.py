@@ -1,16 +1,11 @@
 """Motion capture: 23 recorded walks of one person."""
 
-import io
-import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import scipy.io
-import scipy.io.matlab
 from jaxtyping import Float
 
-from .._files import UnreadableError, read_bytes
+from .._files import UnreadableError, read_mat
 from ._assemble_series import Sequences, assemble_series
 from ._base import Data
 from ._error import DataError, DataNotFoundError
@@ -21,21 +16,6 @@ _PARTS = (("Xtr", 16), ("Xval", 3), ("Xtest", 4))  # to learn, to choose, to tes
 _NUM_FRAMES = 300
 _NUM_SENSORS = 50
 _FRAME = 0.1  # from one frame to the next
-_MAX_BYTES = 2**26
-_REAL = ("single", "double")
-_UNREADABLE = (
-    scipy.io.matlab.MatReadError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    NotImplementedError,  # of a newer format
-    OSError,
-    OverflowError,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
-
 MOCAP_NOTE = (
     "mocap is in raw units, frames 0.1 apart as in the code of ODE2VAE: say beside a "
     "test error which frames were given, which were scored, and how many draws were "
@@ -76,14 +56,11 @@ def mocap(data_dir: Path | None) -> Data:
     if not path.exists():
         raise DataNotFoundError(f"There is no {path}: get it from {_SOURCE}.")
     try:
-        arrays = _read(path)
-    except _UNREADABLE as error:
-        reason = "it is cut short or something else"
-        if isinstance(error, UnreadableError):
-            reason = str(error)
+        arrays = read_mat(path, [variable for variable, _ in _PARTS])
+    except UnreadableError as error:
         raise DataError(
             f"{path} ({path.stat().st_size:,} bytes) cannot be read as a MATLAB file: "
-            f"{reason}; get it again from {_SOURCE}."
+            f"{error}; get it again from {_SOURCE}."
         ) from error
     train, validation, test = (
         _sequences(arrays.get(variable), (count, _NUM_FRAMES, _NUM_SENSORS), path)
@@ -92,18 +69,6 @@ def mocap(data_dir: Path | None) -> Data:
     return assemble_series(
         "mocap", train, test, validation=validation, notes=[MOCAP_NOTE]
     )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The variables of `_PARTS`, once the headers say that they are as they should."""
-    # In memory: scipy makes room for what a header claims before it reads.
-    file = io.BytesIO(read_bytes(path, limit=_MAX_BYTES))
-    wanted = {name: (n, _NUM_FRAMES, _NUM_SENSORS) for name, n in _PARTS}
-    headers = scipy.io.whosmat(file)
-    found = {name: shape for name, shape, kind in headers if kind in _REAL}
-    file.seek(0)
-    names = [name for name, shape in wanted.items() if found.get(name) == shape]
-    return scipy.io.loadmat(file, variable_names=names) if names else {}
 
 
 def _sequences(

@@ -133,7 +133,8 @@ def _is_of(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return value in arguments
     if origin is tuple:
-        return isinstance(value, list | tuple)
+        is_several = isinstance(value, list | tuple)
+        return is_several and all(_is_of(entry, arguments[0]) for entry in value)
     if arguments:
         return any(_is_of(value, argument) for argument in arguments)
     if isinstance(value, bool):
@@ -146,7 +147,8 @@ def _is_of(value: Any, hint: Any) -> bool:
 def _as_option(value: Any, hint: Any) -> Any:
     """A value as an option has it: tuples for lists, and 1.0 for a number's 1."""
     if isinstance(value, list):
-        return tuple(value)
+        (of, *_) = typing.get_args(hint)
+        return tuple(_as_option(entry, of) for entry in value)
     is_number = hint is float or float in typing.get_args(hint)
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if is_number and is_whole else value
