@@ -98,11 +98,9 @@ def _matrix(body: bytes, order: str) -> tuple[str, np.ndarray | None]:
     if flag & 0xFF not in _CLASSES or flag & _IS_COMPLEX:
         return said, None
     kind, numbers = next(parts, (0, b""))
-    dtype = np.dtype(order + _STORED[kind]) if kind in _STORED else None
-    is_whole = dtype is not None and min(shape, default=0) >= 0
-    if not is_whole or math.prod(shape) * dtype.itemsize != len(numbers):
-        raise UnreadableError(
-            f"{said!r} has {len(numbers):,} bytes for a shape {shape}"
-        )
+    dtype = np.dtype(order + _STORED.get(kind, "V1"))
+    size = -1 if min(shape, default=0) < 0 else math.prod(shape) * dtype.itemsize
+    if kind not in _STORED or size != len(numbers):
+        raise UnreadableError(f"{said!r} has {len(numbers):,} bytes for {shape}")
     array = np.frombuffer(numbers, dtype).astype(_CLASSES[flag & 0xFF])
     return said, array.reshape(shape, order="F")

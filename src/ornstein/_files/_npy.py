@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def _member(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _check_header(file: io.BufferedIOBase, size: int) -> None:
+def _check_header(file: IO[bytes] | io.BufferedIOBase, size: int) -> None:
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
         raise UnreadableError(f"an array is of the unknown version {version}")

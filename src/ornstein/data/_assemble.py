@@ -246,7 +246,8 @@ def standardised(
 
 def place_of(index: Iterable[Any], names: Sequence[str]) -> str:
     """The row and, of a table or series, the column: words for a message."""
-    row, *rest = map(int, index)
+    places = [int(place) for place in index]
+    row, rest = places[0], places[1:]
     if len(rest) == 2:  # of series
         return f"series {row} at its time number {rest[0]} ({_name(rest[1], names)})"
     if len(rest) != 1:

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .._files import UnreadableError, check_expansion, check_fits_memory, parse_json
@@ -179,12 +178,11 @@ def _check_columns(path: Path, table: pa.Table, definition: HubSet) -> None:
             f"{', '.join(table.column_names)}: put {definition.repository} there."
         )
     images, labels = table[definition.image], table[definition.label]
-    is_image = pa.types.is_struct(images.type) and any(
-        field.name == "bytes" and field.type in (pa.binary(), pa.large_binary())
-        for field in images.type
-    )
-    encoded = pc.struct_field(images, "bytes") if is_image else None
-    if encoded is None or encoded.null_count or not pa.types.is_integer(labels.type):
+    fields = list(images.type) if pa.types.is_struct(images.type) else []
+    names = [f.name for f in fields if f.type in (pa.binary(), pa.large_binary())]
+    parts = dict(zip([f.name for f in fields], images.flatten(), strict=False))
+    is_whole = "bytes" in names and not parts["bytes"].null_count
+    if not is_whole or not pa.types.is_integer(labels.type):
         raise DataError(
             f"{path} has no image in every cell of {definition.image!r}, or no whole "
             f"number in {definition.label!r}: put {definition.repository} there."
@@ -198,10 +196,11 @@ def _check_columns(path: Path, table: pa.Table, definition: HubSet) -> None:
 
 def _class_names(table: pa.Table, definition: HubSet) -> list[str]:
     """From the metadata that the hub writes; numbers where there are none."""
+    found: Any = None
     try:
         found = parse_json((table.schema.metadata or {}).get(b"huggingface", b"{}"))
     except UnreadableError:
-        found = None
+        pass
     for name in ("info", "features", definition.label, "names"):
         found = found.get(name) if isinstance(found, dict) else None
     is_names = isinstance(found, list) and all(isinstance(n, str) for n in found)
