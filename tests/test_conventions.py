@@ -21,7 +21,7 @@ PACKAGE = Path(ornstein.__path__[0])
 
 # Bottom first; the folder or file `_name` counts as `name`.
 LAYERS = (
-    ("types", "version", "tree"),
+    ("types", "version", "tree", "files"),
     ("data", "metrics"),
     ("sde", "nn", "likelihood", "prior"),
     ("functions", "latent", "potential"),

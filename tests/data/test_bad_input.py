@@ -133,7 +133,7 @@ BAD = [
     ("no_columns", load_npz(np.ones((9, 0)), [0.5] * 9), r"x has shape \(9, 0\)"),
     ("cube_y", load_npz(np.ones((9, 1)), np.ones((9, 1, 1))), "y has shape"),
     ("no_y", lambda f: od.load(npz(f, x=np.ones(3))), "no array 'y', only x: write"),
-    ("pickled", load_npz([[1.0]], np.array([{}])), "or has pickled objects"),
+    ("pickled", load_npz([[1.0]], np.array([{}])), "has pickled objects"),
     ("cut_npz", truncated(".npz"), "bytes.* cannot be read as .npz"),
     ("cut_parquet", truncated(".parquet"), "bytes.* cannot be read as parquet"),
     (

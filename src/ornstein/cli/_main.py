@@ -75,6 +75,12 @@ def main(args: Sequence[str] | None = None) -> int:
         if os.environ.get("ORNSTEIN_TRACEBACK"):
             raise
         return _complain(error, 2)
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        return _complain(
+            MemoryError(f"there is not enough memory{why}: give less data at a time."),
+            2,
+        )
     except (NonFiniteError, StuckChainError) as error:
         return _complain(error, 1)
     finally:

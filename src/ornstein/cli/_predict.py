@@ -11,6 +11,7 @@ import numpy as np
 import tyro
 
 from ..data import Data, read_inputs
+from ..data._formulas import escaped
 from ..experiments import (
     Keys,
     Prepared,
@@ -22,6 +23,7 @@ from ..likelihood import AbstractLocationScaleLikelihood, Categorical
 from ..predict import Fitted, Prediction, predict
 from ..report import save_figure, series_figure
 from ..train._atomic import write_atomically
+from ._output import check_outputs, inputs_of
 from ._run_folder import load_run, say_draws
 from ._terminal import Terminal
 
@@ -36,7 +38,8 @@ class Predict:
     and its epistemic and aleatoric parts (nats). Numbers, in the targets' own units:
     mean, median, interval, epistemic and aleatoric variance. Sequences: the same for
     each time of the file, with its series and time before them; an empty cell was not
-    observed, so that times after the last value are the future.
+    observed, so that times after the last value are the future. Names that a
+    spreadsheet would run as a formula have a quote before them.
 
     Attributes:
         run_folder: what `ornstein train` wrote.
@@ -47,6 +50,7 @@ class Predict:
         interval: the probability of the interval that is written for numbers.
         figure: also draw the bands of the first few series, into this file.
         draws: functions averaged over; the run's number by default.
+        overwrite: replace files that are there; never an input, or a run's own.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -56,6 +60,7 @@ class Predict:
     interval: float = 0.9
     figure: Path | None = None
     draws: int | None = None
+    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -67,14 +72,13 @@ class Predict:
             )
         if self.output.suffix.lower() != ".csv" or self.output.is_dir():
             raise ValueError(f"--output must be a .csv file, got {self.output}.")
-        _check_folder(self.output)
-        if self.figure is not None:
-            if self.figure.suffix.lower() not in _FIGURES:
-                raise ValueError(
-                    f"--figure must end in {', '.join(_FIGURES)}, got {self.figure}."
-                )
-            _check_folder(self.figure)
+        if self.figure is not None and self.figure.suffix.lower() not in _FIGURES:
+            raise ValueError(
+                f"--figure must end in {', '.join(_FIGURES)}, got {self.figure}."
+            )
+        self._check_outputs(self.inputs)
         _, prepared, fit = load_run(self.run_folder)
+        self._check_outputs(*inputs_of(prepared.recipe))
         is_series = prepared.data.task == "series"
         if self.figure is not None and not is_series:
             raise ValueError(
@@ -87,8 +91,9 @@ class Predict:
         columns, written = predicted(prepared, fit, terminal, num_draws=draws)
         text = io.StringIO()
         writer = csv.writer(text)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writer.writerow(map(_cell, columns))
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow(map(_cell, row))
         write_atomically(self.output, text.getvalue().encode())
         for note in prepared.data.notes:
             terminal.say(f"Note: {note}")
@@ -104,6 +109,14 @@ class Predict:
             "notes": list(prepared.data.notes),
             "provenance": provenance(command, seed=training.seed, seconds=seconds),
         }
+
+    def _check_outputs(self, *inputs: Path) -> None:
+        outputs = {"--output": self.output}
+        if self.figure is not None:
+            outputs["--figure"] = self.figure
+        check_outputs(
+            outputs, inputs=inputs, run=self.run_folder, overwrite=self.overwrite
+        )
 
     def _of_rows(
         self, prepared: Prepared, fit: Fitted, terminal: Terminal, *, num_draws: int
@@ -138,11 +151,9 @@ class Predict:
         return columns, {"figure": str(self.figure)}
 
 
-def _check_folder(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {path.parent} to write to: make it first."
-        )
+def _cell(value: Any) -> Any:
+    """As it is written: text that a spreadsheet would run is marked."""
+    return escaped(value) if isinstance(value, str) else value
 
 
 def _columns(prediction: Prediction, data: Data, level: float) -> dict[str, list]:

@@ -15,6 +15,7 @@ from ..predict import Fitted, predict
 from ..train import RunFolder, save_sparse
 from ..train._atomic import write_atomically
 from ..train._lock import lock_folder
+from ._output import check_outputs, inputs_of
 from ._run_folder import final_path, load_run
 from ._terminal import Terminal, as_json
 
@@ -35,6 +36,7 @@ class Prune:
         fraction: of the weights to remove, at least 0 and below 1.
         output: the sparse file; sparse.npz in the run folder by default.
         draws: functions averaged over; the run's number by default.
+        overwrite: replace a sparse file that is there; never an input, or a run's own.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -42,6 +44,7 @@ class Prune:
     fraction: float = 0.75
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     draws: int | None = None
+    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -51,16 +54,16 @@ class Prune:
                 f"--fraction must be at least 0 and below 1, got {self.fraction}: 0.75 "
                 "removes three of four weights."
             )
-        if self.output is not None and not self.output.parent.is_dir():
-            raise FileNotFoundError(
-                f"There is no folder {self.output.parent} to write to: make it first."
-            )
-        with lock_folder(RunFolder.open(self.run_folder).path):
-            return self._prune(terminal, command)
+        run = RunFolder.open(self.run_folder)
+        sparse = run.path / "sparse.npz" if self.output is None else self.output
+        self._check_output(sparse)
+        with lock_folder(run.path):
+            return self._prune(sparse, terminal, command)
 
-    def _prune(self, terminal: Terminal, command: str) -> dict[str, Any]:
+    def _prune(self, sparse: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         started = time.monotonic()
         run, prepared, fit = load_run(self.run_folder)
+        self._check_output(sparse, *inputs_of(prepared.recipe))
         if not isinstance(fit.model, MeanField):
             raise ValueError(
                 f"{run.path} holds a `{type(fit.model).__name__}`, whose weights have "
@@ -73,7 +76,6 @@ class Prune:
             _judge(fit, prepared, fraction, num_draws=draws) for fraction in fractions
         ]
         chosen = curve[fractions.index(self.fraction)]
-        sparse = run.path / "sparse.npz" if self.output is None else self.output
         save_sparse(sparse, prune(fit.model, self.fraction))
         sizes = {
             "sparse_bytes": sparse.stat().st_size,
@@ -104,6 +106,14 @@ class Prune:
             f"has {sizes['full_bytes']:,}; and the curve to {path}"
         )
         return result
+
+    def _check_output(self, sparse: Path, *inputs: Path) -> None:
+        check_outputs(
+            {"--output": sparse},
+            inputs=inputs,
+            run=self.run_folder,
+            overwrite=self.overwrite,
+        )
 
 
 def _judge(

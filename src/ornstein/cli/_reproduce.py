@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from .._files import UnreadableError, read_json
 from ..experiments import EXPERIMENTS, Experiment, ScaleName, Shelf, Study
 from ..train._atomic import write_atomically
 from ._terminal import Terminal, as_json
@@ -91,6 +92,7 @@ class Reproduce:
         out = self.out or Path(experiment.folder.format(**names))
         if out.exists() and not out.is_dir():
             raise FileExistsError(f"{out} is a file: name a folder with --out.")
+        self._check_own(out)
         terminal.say(f"{self.name}: {experiment.summary}")
         models = () if self.models is None else _split(self.models)
         shelf = None
@@ -126,6 +128,26 @@ class Reproduce:
         write_atomically(path, json.dumps(result, indent=2).encode())
         terminal.say(f"Wrote {path}")
         return result
+
+    def _check_own(self, out: Path) -> None:
+        """Refuse a folder with the files of a run, or of another experiment."""
+        path = out / "result.json"
+        is_run = (out / "config.json").exists()
+        if path.exists() and not is_run:
+            try:
+                found = read_json(path)
+            except UnreadableError as error:
+                raise ValueError(
+                    f"{path} cannot be read: {error}; take it away, or choose another "
+                    "folder with --out."
+                ) from error
+            is_own = isinstance(found, dict) and found.get("name") == self.name
+            is_run = not is_own
+        if is_run:
+            raise FileExistsError(
+                f"--out {out} has the files of a run, or of another experiment than "
+                f"{self.name}, which would be replaced: choose another folder."
+            )
 
     def _check_options(self, experiment: Experiment) -> None:
         """Refuse options that the experiment would pass over in silence."""

@@ -21,6 +21,7 @@ from ..report import write_figures
 from ..sample import ChainProgress, StuckChainError, is_stuck
 from ..train import RunFolder
 from ..train._lock import lock_folder
+from ._output import check_replaced, inputs_of
 from ._run_folder import (
     SAMPLES,
     Untouched,
@@ -96,6 +97,7 @@ class Sample:
             "recipe": recipe.recipe.to_json(),
             "sampling": recipe.to_json(),
         }
+        check_replaced(path, inputs_of(recipe.recipe))
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
             say_where(run, terminal)
             return _carry_out(run, recipe, prepared, terminal, command, guard=guard)

@@ -26,6 +26,7 @@ from ..predict import Prediction
 from ..report import write_figures
 from ..train import Fit, ProgressBar, RunFolder
 from ..train._lock import lock_folder
+from ._output import check_replaced, inputs_of
 from ._run_folder import (
     Untouched,
     free_folder,
@@ -126,6 +127,7 @@ class Train:
             prepared = prepare(recipe, prepared.data)
         path = free_folder(self.recipe.data.data) if self.out is None else self.out
         config = {"command": command, "recipe": prepared.recipe.to_json()}
+        check_replaced(path, inputs_of(prepared.recipe))
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
             say_where(run, terminal)
             extra = {} if table is None else {"tuning": table}

@@ -1,12 +1,11 @@
 """The user's own arrays: `.npz` with x and y."""
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Shaped
 
+from .._files import UnreadableError, read_npz
 from ._assemble import split_and_assemble
 from ._base import Data
 from ._error import DataError, DataNotFoundError
@@ -50,24 +49,21 @@ def read_array(path: Path, name: str) -> Shaped[np.ndarray, "..."]:
         DataNotFoundError: if there is no such file.
         DataError: if it has no such array, or is cut short or something else.
     """
-    if not path.is_file():
+    if not path.exists():
         raise DataNotFoundError(f"There is no file {path}: check the path.")
     try:
-        # Opened here, since NumPy leaves it open where it is no archive.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            there = list(arrays)
-            values = arrays[name] if name in there else None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        there, arrays = read_npz(path, {name})
+    except UnreadableError as error:
         raise DataError(
-            f"{path} ({path.stat().st_size:,} bytes) cannot be read as .npz: it is cut "
-            "short, something else, or has pickled objects; write it again with "
-            "numpy.savez(path, x=..., y=...)."
+            f"{path} ({path.stat().st_size:,} bytes) cannot be read as .npz: {error}; "
+            "write it again with numpy.savez(path, x=..., y=...)."
         ) from error
-    if values is None:
+    if name not in arrays:
         raise DataError(
             f"{path} has no array {name!r}, only {', '.join(there)}: write it with "
             "numpy.savez(path, x=..., y=...)."
         )
+    values = arrays[name]
     if values.dtype.kind not in "biufU":
         raise DataError(
             f"{path}: {name} has type {values.dtype}; give numbers or text."

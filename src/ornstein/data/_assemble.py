@@ -1,9 +1,10 @@
 """From raw arrays to `Data`: every source's last step, and where arrays are checked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 
 from ._base import Data, Split, Standardisation
 from ._error import DataError
@@ -60,18 +61,26 @@ def assemble(
     if x_scaling is None:
         axes = CHANNELS if train[0].ndim == 4 else COLUMNS
         x_scaling = Standardisation.fit(train[0], axes)
+        where = f"{name} (training rows): x"
+        check_scaling(x_scaling, train[0], where, feature_names)
     if class_names is None and y_scaling is None:
         y_scaling = Standardisation.fit(train[1], COLUMNS)
+        where = f"{name} (training rows): the target"
+        check_scaling(y_scaling, train[1], where, target_names)
 
-    def split(x: np.ndarray, y: np.ndarray) -> Split:
-        y = y.astype(np.int32) if y_scaling is None else y_scaling.apply(y)
-        return Split(x_scaling.apply(x), y)
+    def split(part: str, x: np.ndarray, y: np.ndarray) -> Split:
+        where = f"{name} ({part} rows)"
+        if y_scaling is None:
+            y = y.astype(np.int32)
+        else:
+            y = standardised(y_scaling, y, f"{where}: the target", target_names)
+        return Split(standardised(x_scaling, x, f"{where}: x", feature_names), y)
 
     return Data(
         name=name,
         task="regression" if class_names is None else "classification",
-        train=split(*train),
-        test=split(*test),
+        train=split("training", *train),
+        test=split("test", *test),
         num_classes=None if class_names is None else len(class_names),
         class_names=() if class_names is None else tuple(class_names),
         x_scaling=x_scaling,
@@ -112,6 +121,13 @@ def split_and_assemble(
     """
     check_inputs(x, name, feature_names)
     check_lengths(x, y, name)
+    # Also `assemble` checks, but by row of a part.
+    if x.dtype.kind == "f":
+        axes = CHANNELS if x.ndim == 4 else COLUMNS
+        check_scaling(Standardisation.fit(x, axes), x, f"{name}: x", feature_names)
+    if class_names is None:
+        what = f"{name}: the target"
+        check_scaling(Standardisation.fit(y, COLUMNS), y, what, target_names)
     kept, held = hold_out(
         len(x),
         test_fraction,
@@ -164,14 +180,83 @@ def check_finite(
     bad = ~np.isfinite(values)
     if not bad.any():
         return
-    row, *rest = np.argwhere(bad)[0]
-    column = ""
-    if values.ndim == 2:
-        column = f" (column {names[rest[0]] if names else rest[0]})"
     raise DataError(
-        f"{what} has {bad.sum()} NaN or infinite values, the first in row {row}"
-        f"{column}, counting from 0: fill them in or leave those rows out."
+        f"{what} has {bad.sum()} NaN or infinite values, the first in "
+        f"{place_of(np.argwhere(bad)[0], names)}, counting from 0: fill them in or "
+        "leave those rows out."
     )
+
+
+def check_scaling(
+    scaling: Standardisation,
+    raw: Shaped[np.ndarray, "rows ..."],
+    what: str,
+    names: Sequence[str] = (),
+) -> None:
+    """Refuse a column whose spread double precision cannot hold.
+
+    Args:
+        scaling: fitted on `raw`.
+        raw: the training rows.
+        what: its name in messages.
+        names: of the columns.
+
+    Raises:
+        DataError: which column, and its largest number.
+    """
+    bad = ~scaling.is_possible
+    if not bad.any():
+        return
+    sizes = np.where(bad, np.abs(raw), 0)
+    place = np.unravel_index(np.argmax(sizes), sizes.shape)
+    raise DataError(
+        f"{what} has {raw[place]:g} in {place_of(place, names)}, counting from 0: the "
+        "squares of such numbers are beyond double precision; correct it, or give the "
+        "column in another unit."
+    )
+
+
+def standardised(
+    scaling: Standardisation,
+    raw: Shaped[np.ndarray, "rows ..."],
+    what: str,
+    names: Sequence[str] = (),
+) -> Float[np.ndarray, "rows ..."]:
+    """`scaling.apply(raw)`, where single precision can hold it.
+
+    Args:
+        scaling: fitted on training rows.
+        raw: finite numbers.
+        what: their name in messages.
+        names: of the columns.
+
+    Raises:
+        DataError: which number of `raw` is too far from the training rows.
+    """
+    values = scaling.apply(raw)
+    bad = np.argwhere(~np.isfinite(values)) if raw.dtype.kind == "f" else ()
+    if len(bad):
+        raise DataError(
+            f"{what} has {raw[tuple(bad[0])]:g} in {place_of(bad[0], names)}, counting "
+            "from 0: in units of the training rows it is beyond single precision; "
+            "correct it, or leave that row out."
+        )
+    return values
+
+
+def place_of(index: Iterable[Any], names: Sequence[str]) -> str:
+    """The row and, of a table or series, the column: words for a message."""
+    places = [int(place) for place in index]
+    row, rest = places[0], places[1:]
+    if len(rest) == 2:  # of series
+        return f"series {row} at its time number {rest[0]} ({_name(rest[1], names)})"
+    if len(rest) != 1:
+        return f"row {row}"
+    return f"row {row} ({_name(rest[0], names)})"
+
+
+def _name(column: int, names: Sequence[str]) -> str:
+    return f"column {names[column] if names else column}"
 
 
 def _check_labels(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from ._assemble import check_scaling, place_of
 from ._base import Data, Split, Standardisation
 from ._clock import Clock
 from ._error import DataError
@@ -70,8 +71,14 @@ def assemble_series(
             )
     if standardise:
         scaling = Standardisation.fit_observed(train.seen)
+        check_scaling(
+            scaling, np.nan_to_num(train.seen), f"{name}: the series", feature_names
+        )
 
     def split(part: Sequences) -> Split:
+        for values in (part.seen, part.asked):
+            if values is not None:
+                _check_single(name, values, scaling, feature_names)
         seen = scaled_series(part.ts, part.seen, scaling)
         if part.asked is None:
             return Split(seen, seen)
@@ -92,6 +99,31 @@ def assemble_series(
     )
 
 
+def _check_single(
+    name: str,
+    values: Float[np.ndarray, "rows times features"],
+    scaling: Standardisation | None,
+    feature_names: Sequence[str],
+) -> None:
+    """Refuse what is beyond single precision in a model's units."""
+    bad = np.argwhere(np.abs(_scaled(values, scaling)) > np.finfo(np.float32).max)
+    if len(bad):
+        raise DataError(
+            f"{name}: {place_of(bad[0], feature_names)} has {values[tuple(bad[0])]:g}, "
+            "counting from 0, which is beyond single precision in units of the "
+            "training series: correct it, or leave the cell empty."
+        )
+
+
+def _scaled(
+    values: Float[np.ndarray, "rows times features"], scaling: Standardisation | None
+) -> Float[np.ndarray, "rows times features"]:
+    if scaling is None:
+        return values
+    with np.errstate(over="ignore"):  # infinite then, which is refused
+        return (values - scaling.mean) / scaling.scale
+
+
 def scaled_series(
     ts: Float[np.ndarray, "rows times"],
     values: Float[np.ndarray, "rows times features"],
@@ -107,6 +139,4 @@ def scaled_series(
     Raises:
         DataError: see `Series.of`.
     """
-    if scaling is not None:
-        values = (values - scaling.mean) / scaling.scale
-    return Series.of(ts, values)
+    return Series.of(ts, _scaled(values, scaling))

@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float, PyTree, Shaped
+from jaxtyping import Array, Bool, Float, PyTree, Shaped
 
 from ._clock import Clock
 from ._error import DataError
@@ -77,8 +77,10 @@ class Standardisation(eqx.Module):
             return np.sum(sums, axis=0)
 
         # Twice over the data: squares about the mean do not cancel as raw ones do.
-        mean = total(lambda block: block) / count
-        variance = total(lambda block: np.square(block - mean)) / count
+        # Numbers whose squares overflow leave a scale that `is_possible` tells of.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = total(lambda block: block) / count
+            variance = total(lambda block: np.square(block - mean)) / count
         constant = raw.max(axes, keepdims=True) == raw.min(axes, keepdims=True)
         scale = np.where(constant, 1.0, np.sqrt(variance))
         return cls(mean[0], scale[0], axes)
@@ -102,10 +104,16 @@ class Standardisation(eqx.Module):
                 f"Feature {np.argmin(num_observed)}, counting from 0, has no observed "
                 "value in the training series: leave it out, or hold fewer rows out."
             )
-        mean = np.asarray(np.nanmean(values, axes, np.float64))
-        variance = np.nanmean(np.square(values - mean), axes, np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.asarray(np.nanmean(values, axes, np.float64))
+            variance = np.nanmean(np.square(values - mean), axes, np.float64)
         constant = np.nanmax(values, axes) == np.nanmin(values, axes)
         return cls(mean, np.where(constant, 1.0, np.sqrt(variance)), axes)
+
+    @property
+    def is_possible(self) -> Bool[np.ndarray, "..."]:
+        """Where mean and scale are numbers: squares neither overflowed nor vanished."""
+        return np.isfinite(self.mean) & np.isfinite(self.scale) & (self.scale > 0)
 
     def then(self, second: "Standardisation") -> "Standardisation":
         """`self` and `second` after it, as one."""
@@ -120,9 +128,10 @@ class Standardisation(eqx.Module):
         # Double precision where there is some to lose: a column of large numbers with
         # a small spread. Pixels have none, and are many.
         dtype = np.float32 if raw.dtype in (np.uint8, np.float32) else np.float64
-        centred = np.subtract(raw, self.mean, dtype=dtype)
-        np.divide(centred, self.scale, out=centred, casting="same_kind")
-        return centred.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):  # infinite then, which `check_standard` finds
+            centred = np.subtract(raw, self.mean, dtype=dtype)
+            np.divide(centred, self.scale, out=centred, casting="same_kind")
+            return centred.astype(np.float32, copy=False)
 
     def undo(self, standard: np.ndarray) -> np.ndarray:
         """Standard units to raw units."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from .._files import UnreadableError, check_npy
 from ._corruptions import SEVERITIES, Images
 from ._error import DataError
 
@@ -80,13 +81,13 @@ class PublishedCorruptions:
     def _open(self, name: str, shape: tuple[int, ...]) -> Shaped[np.ndarray, "..."]:
         path = self._path(name)
         try:
-            found = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
+            check_npy(path)
+        except UnreadableError as error:
             raise DataError(
                 f"{path} ({path.stat().st_size:,} bytes) cannot be read as a NumPy "
-                "array: it is cut short or something else; copy it again from "
-                f"{SOURCE}."
+                f"array: {error}; copy it again from {SOURCE}."
             ) from error
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
         dtypes = (np.uint8,) if len(shape) > 1 else (np.uint8, np.int64)
         if found.shape != shape or found.dtype not in dtypes:
             raise DataError(

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from .._files import UnreadableError, check_npy
 from ._base import Data
 from ._bytes import ByteScale
 from ._cifar_c import PublishedCorruptions, find_published
@@ -70,8 +71,9 @@ class GeneratedCorruptions:
         """Read or, the first time, made and written."""
         path = self.folder / f"{corruption}-{severity}-seed{self.seed}.npy"
         try:
+            check_npy(path)
             found = np.load(path, allow_pickle=False)
-        except (FileNotFoundError, ValueError, EOFError):
+        except (FileNotFoundError, UnreadableError):
             found = None
         if (
             found is not None

@@ -1,15 +1,15 @@
 """Image sets of the Hugging Face hub: parquet in a local folder, or from the hub."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .._files import UnreadableError, check_expansion, check_fits_memory, parse_json
 from ._assemble import assemble
 from ._base import Data
 from ._error import DataError, DataNotFoundError
@@ -35,6 +35,9 @@ class HubSet(NamedTuple):
     num_classes: int
     channels: int
 
+
+_CELL_BYTES = 8  # of a number; runs of one number take none in the file
+_DAMAGE = (pa.ArrowException, MemoryError, OSError, UnicodeDecodeError)
 
 HUB_SETS = {
     "mnist": HubSet(
@@ -155,13 +158,10 @@ def _read(
     """Images, labels, class names and notes of a split."""
     tables = [read_parquet(path) for path in paths]
     for path, table in zip(paths, tables, strict=True):
-        missing = {definition.image, definition.label} - set(table.column_names)
-        if missing:
-            raise DataError(
-                f"{path} has no column {sorted(missing)[0]!r}, only "
-                f"{', '.join(table.column_names)}: put {definition.repository} there."
-            )
-    table = pa.concat_tables(tables)
+        _check_columns(path, table, definition)
+    columns = [definition.image, definition.label]
+    parts = [table.select(columns) for table in tables]
+    table = pa.concat_tables(parts, promote_options="permissive")
     encoded = [cell["bytes"] for cell in table[definition.image].to_pylist()]
     labels = table[definition.label].to_numpy()
     names = [f"{paths[0].parent}: image {row}" for row in range(len(encoded))]
@@ -169,13 +169,43 @@ def _read(
     return images, labels, _class_names(table, definition), jpeg_notes(encoded[:100])
 
 
+def _check_columns(path: Path, table: pa.Table, definition: HubSet) -> None:
+    """Images as `{bytes, path}` and whole numbers, without gaps."""
+    missing = {definition.image, definition.label} - set(table.column_names)
+    if missing:
+        raise DataError(
+            f"{path} has no column {sorted(missing)[0]!r}, only "
+            f"{', '.join(table.column_names)}: put {definition.repository} there."
+        )
+    images, labels = table[definition.image], table[definition.label]
+    fields = list(images.type) if pa.types.is_struct(images.type) else []
+    names = [f.name for f in fields if f.type in (pa.binary(), pa.large_binary())]
+    parts = dict(zip([f.name for f in fields], images.flatten(), strict=False))
+    is_whole = "bytes" in names and not parts["bytes"].null_count
+    if not is_whole or not pa.types.is_integer(labels.type):
+        raise DataError(
+            f"{path} has no image in every cell of {definition.image!r}, or no whole "
+            f"number in {definition.label!r}: put {definition.repository} there."
+        )
+    if labels.null_count:
+        raise DataError(
+            f"{path} has {labels.null_count} empty cells in {definition.label!r}: put "
+            f"{definition.repository} there."
+        )
+
+
 def _class_names(table: pa.Table, definition: HubSet) -> list[str]:
     """From the metadata that the hub writes; numbers where there are none."""
-    metadata = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
-    features = metadata.get("info", {}).get("features", {})
-    names = features.get(definition.label, {}).get("names", [])
-    if len(names) == definition.num_classes:
-        return names
+    found: Any = None
+    try:
+        found = parse_json((table.schema.metadata or {}).get(b"huggingface", b"{}"))
+    except UnreadableError:
+        pass
+    for name in ("info", "features", definition.label, "names"):
+        found = found.get(name) if isinstance(found, dict) else None
+    is_names = isinstance(found, list) and all(isinstance(n, str) for n in found)
+    if is_names and len(found) == definition.num_classes:
+        return found
     return [str(number) for number in range(definition.num_classes)]
 
 
@@ -189,12 +219,20 @@ def read_parquet(path: Path) -> pa.Table:
         DataNotFoundError: if there is none.
         DataError: if it is cut short or something else.
     """
-    if not path.is_file():
+    if not path.exists():
         raise DataNotFoundError(f"There is no file {path}: check the path.")
     try:
-        return pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        check_fits_memory(path)
+        with path.open("rb") as file, pq.ParquetFile(file) as parquet:
+            found = parquet.metadata
+            cells = max(found.num_rows, 0) * found.num_columns
+            check_expansion(_CELL_BYTES * cells, path.stat().st_size)
+            return parquet.read()
+    except (UnreadableError, *_DAMAGE) as error:
+        reason = "it is cut short or something else"
+        if isinstance(error, UnreadableError):
+            reason = str(error)
         raise DataError(
-            f"{path} ({path.stat().st_size:,} bytes) cannot be read as parquet: it is "
-            "cut short or something else; copy it again."
+            f"{path} ({path.stat().st_size:,} bytes) cannot be read as parquet: "
+            f"{reason}; copy it again."
         ) from error

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int, UInt8
-from PIL import Image
 
 from ._assemble import assemble, split_and_assemble
 from ._base import Data
 from ._error import DataError
-from ._pixels import decode, jpeg_notes
+from ._pixels import decode, jpeg_notes, open_image, read_encoded
 
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".webp")
 
@@ -76,7 +75,7 @@ def read_images(
     Raises:
         DataError: for a file that is no image, or one of another size.
     """
-    encoded = [path.read_bytes() for path in paths]
+    encoded = [read_encoded(path) for path in paths]
     return decode(encoded, channels=channels, names=[str(path) for path in paths])
 
 
@@ -105,16 +104,11 @@ def _read(
         )
     if channels is None:
         channels = _channels(paths[0])
-    notes = jpeg_notes(path.read_bytes() for path in paths[:1])
+    notes = jpeg_notes(read_encoded(path) for path in paths[:1])
     return read_images(paths, channels), np.array(labels), notes
 
 
 def _channels(path: Path) -> int:
     """Grey if the first image is: 1 channel; otherwise 3."""
-    try:
-        with Image.open(path) as image:
-            return 1 if image.mode in ("1", "L", "I;16") else 3
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read as an image ({error}): replace it or leave it out."
-        ) from error
+    with open_image(read_encoded(path), str(path)) as image:
+        return 1 if image.mode in ("1", "L", "I;16") else 3

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from .._files import UnreadableError, check_regular
 from ._archive import read_array
-from ._assemble import check_inputs
-from ._base import Data
+from ._assemble import check_inputs, standardised
+from ._base import Data, Standardisation
 from ._error import DataError, DataNotFoundError
 from ._image_folder import SUFFIXES, images_below, read_images
 from ._table import numeric_columns, read_table
@@ -31,12 +32,14 @@ def read_inputs(path: str | Path, data: Data) -> Float[np.ndarray, "rows ..."]:
     """
     path = Path(path).expanduser()
     suffix = path.suffix.lower()
+    if path.exists() and not path.is_dir():
+        _check_regular(path)
     if suffix in (".csv", ".parquet"):
         table = read_table(path)
         raw = numeric_columns(table, data.feature_names or table.column_names, path)
     elif suffix == ".npz":
         raw = read_array(path, "x")
-    elif suffix in SUFFIXES and path.is_file():
+    elif suffix in SUFFIXES and path.exists() and not path.is_dir():
         raw = read_images([path], _channels(path, data))
     elif path.is_dir():
         raw = read_images(images_below(path), _channels(path, data))
@@ -53,9 +56,17 @@ def read_inputs(path: str | Path, data: Data) -> Float[np.ndarray, "rows ..."]:
             f"{path} has examples of shape {raw.shape[1:]} and the model learned from "
             f"shape {data.example_shape}: give inputs like those of {data.name}."
         )
-    return (
-        raw.astype(np.float32) if data.x_scaling is None else data.x_scaling.apply(raw)
-    )
+    scaling = data.x_scaling or Standardisation(np.zeros(()), np.ones(()))
+    return standardised(scaling, raw, f"{path}: x", data.feature_names)
+
+
+def _check_regular(path: Path) -> None:
+    try:
+        check_regular(path)
+    except UnreadableError as error:
+        raise DataError(
+            f"{path} cannot be read: {error}; write what it gives to a file first."
+        ) from error
 
 
 def _channels(path: Path, data: Data) -> int:

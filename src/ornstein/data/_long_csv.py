@@ -194,6 +194,13 @@ def _check_times(
             f"earlier than row {first}; sort the file by series and time, or name the "
             "column that tells series apart with --series (series=...)."
         )
+    large = np.flatnonzero(np.abs(ts) > np.finfo(np.float32).max)
+    if large.size:
+        raise DataError(
+            f"{where}: the time {ts[large[0]]:g} of row {cells[large[0]]}, counting "
+            "from 0, is beyond single precision: correct it, or give times in a larger "
+            "unit."
+        )
     close = np.flatnonzero(np.diff(ts.astype(np.float32)) <= 0)
     if close.size:
         first, second = cells[close[0]], cells[close[0] + 1]

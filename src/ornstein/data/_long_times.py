@@ -93,7 +93,13 @@ def _dates(
     cells: pa.Array, column: str, path: Path, unit: str, origin: str | None
 ) -> LongTimes:
     # Nanoseconds in whole numbers: microseconds apart stay apart.
-    ns = cells.cast(pa.timestamp("ns", tz=getattr(cells.type, "tz", None)))
+    try:
+        ns = cells.cast(pa.timestamp("ns", tz=getattr(cells.type, "tz", None)))
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{path}: column {column!r} has dates outside the years 1678 to 2262: "
+            "correct them, or give times as numbers."
+        ) from error
     stamps = ns.cast(pa.int64()).to_numpy(zero_copy_only=False)
     if origin is None:
         start = stamps.min()

@@ -8,6 +8,7 @@ import pyarrow.csv as pacsv
 from jaxtyping import Float, Int
 
 from ._error import DataError
+from ._formulas import unescaped
 
 _EMPTY = frozenset(pacsv.ConvertOptions().null_values)
 
@@ -77,7 +78,8 @@ def read_names(
     Raises:
         DataError: for an empty cell.
     """
-    texts = ["" if c is None else str(c) for c in frame[column].to_pylist()]
+    cells = frame[column].to_pylist()
+    texts = ["" if c is None else unescaped(str(c)) for c in cells]
     if "" in texts:
         raise DataError(
             f"{path}: column {column!r} names no series in row {texts.index('')}, "

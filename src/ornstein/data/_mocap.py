@@ -1,13 +1,11 @@
 """Motion capture: 23 recorded walks of one person."""
 
-import zlib
 from pathlib import Path
 
 import numpy as np
-import scipy.io
-import scipy.io.matlab
 from jaxtyping import Float
 
+from .._files import UnreadableError, read_mat
 from ._assemble_series import Sequences, assemble_series
 from ._base import Data
 from ._error import DataError, DataNotFoundError
@@ -18,16 +16,6 @@ _PARTS = (("Xtr", 16), ("Xval", 3), ("Xtest", 4))  # to learn, to choose, to tes
 _NUM_FRAMES = 300
 _NUM_SENSORS = 50
 _FRAME = 0.1  # from one frame to the next
-_UNREADABLE = (
-    scipy.io.matlab.MatReadError,
-    IndexError,
-    NotImplementedError,  # of a newer format
-    OSError,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
-
 MOCAP_NOTE = (
     "mocap is in raw units, frames 0.1 apart as in the code of ODE2VAE: say beside a "
     "test error which frames were given, which were scored, and how many draws were "
@@ -65,14 +53,14 @@ def mocap(data_dir: Path | None) -> Data:
             f"ORNSTEIN_DATA (the file: {_SOURCE})."
         )
     path = data_dir / _FILE
-    if not path.is_file():
+    if not path.exists():
         raise DataNotFoundError(f"There is no {path}: get it from {_SOURCE}.")
     try:
-        arrays = scipy.io.loadmat(path)
-    except _UNREADABLE as error:
+        arrays = read_mat(path, [variable for variable, _ in _PARTS])
+    except UnreadableError as error:
         raise DataError(
             f"{path} ({path.stat().st_size:,} bytes) cannot be read as a MATLAB file: "
-            f"it is cut short or something else; get it again from {_SOURCE}."
+            f"{error}; get it again from {_SOURCE}."
         ) from error
     train, validation, test = (
         _sequences(arrays.get(variable), (count, _NUM_FRAMES, _NUM_SENSORS), path)

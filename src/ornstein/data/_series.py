@@ -203,7 +203,16 @@ def _numbers(given: Any, name: str) -> np.ndarray:
             f"The {name} are of type {array.dtype}, not numbers: give numbers, with "
             "times as seconds, days or years from some beginning."
         )
-    return array.astype(jax.dtypes.canonicalize_dtype(np.float64))
+    with np.errstate(over="ignore"):
+        cast = array.astype(jax.dtypes.canonicalize_dtype(np.float64))
+    too_large = np.isfinite(array) & ~np.isfinite(cast)
+    if too_large.any():
+        first = np.argwhere(too_large)[0].tolist()
+        raise DataError(
+            f"The {name} have {array[tuple(first)]:g} at {first}, counting from 0, "
+            f"which is beyond {cast.dtype}: give them in another unit, or standardised."
+        )
+    return cast
 
 
 def _mask(mask: Any, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

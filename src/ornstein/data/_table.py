@@ -8,11 +8,16 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from jaxtyping import Float, Shaped
 
+from .._files import UnreadableError, check_fits_memory
 from ._assemble import split_and_assemble
 from ._base import Data
 from ._error import DataError, DataNotFoundError, nearest
+from ._formulas import unescaped
 from ._hub import read_parquet
 from ._targets import read_target
+
+_MAX_COLUMNS = 100_000  # of a table: the parser takes a minute for ten times as many
+_MAX_HEADER = 2**27  # bytes
 
 
 def table(
@@ -86,13 +91,18 @@ def read_table(path: Path) -> pa.Table:
 
 
 def _read_csv(path: Path) -> pa.Table:
-    if not path.is_file():
+    if not path.exists():
         raise DataNotFoundError(f"There is no file {path}: check the path.")
-    if path.stat().st_size == 0:
-        raise DataError(f"{path} is empty: give a header and rows.")
     try:
-        frame = pacsv.read_csv(path)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        check_fits_memory(path)
+        if path.stat().st_size == 0:
+            raise DataError(f"{path} is empty: give a header and rows.")
+        # The parser wants the header and any row in one block; 1 MB is its own.
+        block_size = min(max(2**20, 16 * _header_size(path)), 2**30)
+        options = pacsv.ReadOptions(block_size=block_size)
+        frame = pacsv.read_csv(path, read_options=options)
+        frame = frame.rename_columns([unescaped(name) for name in frame.column_names])
+    except (UnreadableError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise DataError(
             f"{path} cannot be read as CSV ({reason}): give UTF-8 text, commas between "
@@ -101,6 +111,20 @@ def _read_csv(path: Path) -> pa.Table:
     if len(set(frame.column_names)) < len(frame.column_names):
         raise DataError(f"{path} has two columns of one name: rename one.")
     return frame
+
+
+def _header_size(path: Path) -> int:
+    """The bytes of the first line, which says how many columns there are."""
+    with path.open("rb") as file:
+        header = file.readline(_MAX_HEADER)
+    columns = header.count(b",") + 1
+    if columns > _MAX_COLUMNS or len(header) == _MAX_HEADER:
+        raise DataError(
+            f"{path} has {columns:,} columns in its first {len(header):,} bytes, and "
+            f"at most {_MAX_COLUMNS:,} are read: give arrays instead, written by "
+            "numpy.savez(path, x=..., y=...)."
+        )
+    return len(header)
 
 
 def numeric_columns(
@@ -124,7 +148,7 @@ def _numbers(frame: pa.Table, column: str, path: Path) -> Float[np.ndarray, " ro
     if values.dtype.kind not in "biuf":
         raise DataError(
             f"{path}: column {column!r} is not numbers (for instance "
-            f"{values[0]!r}): encode it as numbers or leave it out."
+            f"{str(values[0])!r}): encode it as numbers or leave it out."
         )
     return values.astype(np.float64)
 
@@ -144,4 +168,6 @@ def _values(frame: pa.Table, column: str, path: Path) -> Shaped[np.ndarray, " ro
             f"in row {first}, counting from 0: fill them in or leave those rows out."
         )
     values = cells.to_numpy(zero_copy_only=False)
-    return values if values.dtype.kind in "biuf" else np.array([str(v) for v in values])
+    if values.dtype.kind in "biuf":
+        return values
+    return np.array([unescaped(str(value)) for value in values])

@@ -67,8 +67,8 @@ def read_target(
     if task == "regression":
         if not is_number:
             raise DataError(
-                f"{what} is not a number (for instance {values.flat[0]!r}): give "
-                "another column, or task='classification'."
+                f"{what} is not a number (for instance {values.flat[0].item()!r}): "
+                "give another column, or task='classification'."
             )
         y = values.astype(np.float64)
         return Target(y[:, None] if y.ndim == 1 else y, None, notes)

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._files import check_fits_memory
 from ._assemble import assemble
 from ._base import Data
 from ._error import DataError, DataNotFoundError, nearest
@@ -32,8 +33,9 @@ def uci(name: str, data_dir: Path | None, *, split: int) -> Data:
     """
     folder = _folder(name, data_dir)
     splits = sorted(
-        int(path.stem.removeprefix("index_train_"))
+        int(number)
         for path in folder.glob("index_train_*.txt")
+        if (number := path.stem.removeprefix("index_train_")).isdecimal()
     )
     if split not in splits:
         known = f"{splits[0]} … {splits[-1]}" if splits else "no splits"
@@ -71,24 +73,28 @@ def _folder(name: str, data_dir: Path | None) -> Path:
 
 
 def _numbers(path: Path, *, min_dims: Literal[1, 2]) -> Float[np.ndarray, "..."]:
-    if not path.is_file():
+    if not path.exists():
         raise DataNotFoundError(f"There is no file {path}: get it from {_SOURCE}.")
-    if not path.read_text(encoding="utf-8").strip():
-        raise DataError(f"{path} is empty: get it again from {_SOURCE}.")
     try:
-        return np.loadtxt(path, ndmin=min_dims)
+        check_fits_memory(path)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = [line for line in lines if line.partition("#")[0].strip()]
+        table = np.loadtxt(lines, ndmin=min_dims) if lines else None
     except ValueError as error:
         raise DataError(
             f"{path} is not a table of numbers ({error}): get it again from {_SOURCE}."
         ) from error
+    if table is None:
+        raise DataError(f"{path} is empty: get it again from {_SOURCE}.")
+    return table
 
 
 def _indices(path: Path, size: int) -> Int[np.ndarray, " indices"]:
     numbers = _numbers(path, min_dims=1)
-    indices = numbers.astype(np.int64)
-    if np.any(indices != numbers) or indices.min() < 0 or indices.max() >= size:
+    is_index = (numbers >= 0) & (numbers < size) & (numbers == np.floor(numbers))
+    if not is_index.all():
         raise DataError(
             f"{path} must have whole numbers of 0 … {size - 1}, as data.txt has them: "
             f"get both again from {_SOURCE}."
         )
-    return indices
+    return numbers.astype(np.int64)

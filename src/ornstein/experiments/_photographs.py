@@ -14,9 +14,11 @@ import numpy as np
 from jaxtyping import Num, UInt8
 from PIL import Image
 
+from .._files import UnreadableError, check_npy
 from .._types import Array, Float, PRNGKeyArray
 from ..data import DataError, DataNotFoundError, Split
 from ..data._image_folder import images_below
+from ..data._pixels import open_image, read_encoded
 from ..functions._network import Network
 
 _MEAN, _SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -166,17 +168,18 @@ def _stored(paths: list[Path], shorter: int, side: int, cache: Path) -> np.ndarr
                 pass
         images.flush()
         unfinished.replace(path)
+    try:
+        check_npy(path)
+    except UnreadableError as error:
+        raise DataError(
+            f"{path} cannot be read: {error}; delete it, and it is made again."
+        ) from error
     return np.load(path, mmap_mode="r")
 
 
 def _read(path: Path, shorter: int, side: int) -> UInt8[np.ndarray, "side side 3"]:
-    try:
-        with Image.open(path) as image:
-            image = image.convert("RGB")
-    except (OSError, SyntaxError, ValueError) as error:
-        raise DataError(
-            f"{path} cannot be read as an image ({error}): replace it or leave it out."
-        ) from error
+    with open_image(read_encoded(path), str(path)) as opened:
+        image = opened.convert("RGB")
     factor = shorter / min(image.size)
     width, height = (max(side, round(factor * n)) for n in image.size)
     image = image.resize((width, height), Image.Resampling.BILINEAR)

@@ -104,9 +104,14 @@ def changed(recipe: _Options, changes: Mapping[str, Any], *, command: str) -> _O
     return type(recipe)(**parts)
 
 
-def read_part(part: type, saved: Mapping[str, Any]) -> Any:
+def read_part(part: type, saved: Any) -> Any:
     """One part of a recipe; options that it does not name keep their defaults."""
     types = typing.get_type_hints(part)
+    if not isinstance(saved, Mapping):
+        raise ValueError(
+            f"{part.__name__} of a recipe are {saved!r}, but must be an object of "
+            "options: train the run again."
+        )
     values = {}
     for name, value in saved.items():
         if name not in types:
@@ -118,7 +123,7 @@ def read_part(part: type, saved: Mapping[str, Any]) -> Any:
             raise ValueError(
                 f"`{name}` is {value!r}, but must be {_said(types[name])}."
             )
-        values[name] = tuple(value) if isinstance(value, list) else value
+        values[name] = _as_option(value, types[name])
     return part(**values)
 
 
@@ -128,12 +133,25 @@ def _is_of(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return value in arguments
     if origin is tuple:
-        return isinstance(value, list | tuple)
+        is_several = isinstance(value, list | tuple)
+        return is_several and all(_is_of(entry, arguments[0]) for entry in value)
     if arguments:
         return any(_is_of(value, argument) for argument in arguments)
     if isinstance(value, bool):
         return hint is bool
-    return isinstance(value, int | float if hint is float else hint)
+    if hint is float and isinstance(value, int):
+        return abs(value) < 2**1000
+    return isinstance(value, hint)
+
+
+def _as_option(value: Any, hint: Any) -> Any:
+    """A value as an option has it: tuples for lists, and 1.0 for a number's 1."""
+    if isinstance(value, list):
+        (of, *_) = typing.get_args(hint)
+        return tuple(_as_option(entry, of) for entry in value)
+    is_number = hint is float or float in typing.get_args(hint)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_number and is_whole else value
 
 
 def _said(hint: Any) -> str:

@@ -4,7 +4,6 @@
 options are those of `ornstein train`, or of `ornstein sample` where they name a kernel.
 """
 
-import json
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,6 +13,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._files import UnreadableError, check_regular, parse_json
 from .._types import PRNGKeyArray
 from ..data import Data, Series, Split
 from ._build import build_likelihood
@@ -185,12 +185,18 @@ def _find(data: str, model: str) -> Traversable | Path:
 
 
 def _read(file: Traversable | Path, name: str) -> dict[str, Any]:
-    if not file.is_file():
-        raise FileNotFoundError(f"There is no recipe {name}: give a file that exists.")
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{name} is not JSON ({error}): mend it there.") from error
+        if isinstance(file, Path) and file.exists():
+            check_regular(file)
+        elif not file.is_file():
+            raise FileNotFoundError(
+                f"There is no recipe {name}: give a file that exists."
+            )
+        content = parse_json(file.read_bytes())
+    except UnreadableError as error:
+        raise ValueError(
+            f"{name} is not JSON of a recipe: {error}; mend it there."
+        ) from error
     if not isinstance(content, dict):
         raise ValueError(f"{name} must be a JSON object with about, {_SCALES[0]}, ….")
     return content

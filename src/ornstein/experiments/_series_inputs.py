@@ -8,6 +8,7 @@ import numpy as np
 
 from .._types import Bool, Float, Int
 from ..data import Data, DataError, LongTable, Series, read_long_csv
+from ..data._formulas import unescaped
 from ..data._long_values import read_names
 from ..data._table import read_table
 from ._recipe import Recipe
@@ -113,5 +114,7 @@ def _default_names(num_features: int) -> tuple[str, ...]:
 
 
 def _written(cell: object) -> object:
+    if isinstance(cell, str):
+        return unescaped(cell)
     is_date = isinstance(cell, datetime.date | datetime.datetime)
     return cell.isoformat() if is_date else cell

@@ -3,9 +3,10 @@
 The networks are those of table 1 in its own folder, trained if they are not there yet.
 """
 
-import json
+from pathlib import Path
 from typing import Any
 
+from .._files import UnreadableError, parse_json
 from ..plot import method_curves
 from ..report import save_figure
 from ..train import RunFolder
@@ -28,7 +29,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
             _, _, record = trained_row(ours, study.data, model, seed + study.seed)
             run = RunFolder.open(ours.folder / "runs" / f"{model}-{seed + study.seed}")
             lines = run.metrics.read_text(encoding="utf-8").splitlines()
-            records = [json.loads(line) for line in lines]
+            records = [_record(line, run.metrics) for line in lines]
             history = {name: [r.get(name) for r in records] for name in _CURVES}
             snr = [r["gradient_snr"] for r in records if r.get("gradient_snr")]
             curves[f"{what}, seed {seed}"] = history
@@ -45,6 +46,18 @@ def _run(study: Study) -> list[dict[str, Any]]:
         )
         study.say(f"Wrote {save_figure(study.folder / f'{name}.png', figure)}")
     return rows
+
+
+def _record(line: str, path: Path) -> dict[str, Any]:
+    try:
+        record = parse_json(line.encode())
+    except UnreadableError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}): train that run again."
+        ) from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{path} is damaged, as a line is no object: train it again.")
+    return record
 
 
 STL_TRAINING = Experiment(

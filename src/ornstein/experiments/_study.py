@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .._files import UnreadableError, read_json
 from ..functions import SDEBNN
 from ..predict import Prediction
 from ..train import Fit
@@ -140,8 +141,8 @@ class Study:
 
     def _kept(self, name: str, settings: Any) -> dict[str, Any] | None:
         path = self._path(name)
-        if path.is_file():
-            kept = json.loads(path.read_text(encoding="utf-8"))
+        if path.exists():
+            kept = _read_piece(path)
             if kept["settings"] == settings:
                 return kept
         kept = None if self._shelf is None else self._shelf.get(name)
@@ -150,6 +151,18 @@ class Study:
 
 def _as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
+
+
+def _read_piece(path: Path) -> dict[str, Any]:
+    """A piece as it was kept: its settings and its value."""
+    remedy = "take it away, and it is computed again"
+    try:
+        kept = read_json(path)
+    except UnreadableError as error:
+        raise ValueError(f"{path} cannot be read: {error}; {remedy}.") from error
+    if not isinstance(kept, dict) or not {"settings", "value"} <= set(kept):
+        raise ValueError(f"{path} is no piece of `ornstein reproduce`: {remedy}.")
+    return kept
 
 
 class Experiment(NamedTuple):

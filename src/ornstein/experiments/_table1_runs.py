@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._files import UnreadableError, read_json
 from .._version import __version__
 from ..functions._network import initial_state
 from ..predict import Fitted
@@ -130,9 +131,9 @@ def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
         ValueError: if it is of others, or damaged.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         found = [record[name] for name in ("version", "data", "scale")]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (UnreadableError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path} is no result of `ornstein reproduce table1`, or is damaged: "
             "remove it, or name another folder with --out."

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from .._files import UnreadableError, check_regular
+
 _OF_THE_HUB = re.compile(r"(?P<repository>[\w-][\w.-]*/[\w.-]+)(/(?P<file>.+))?")
 _HUB_FILE = "model.safetensors"
 _PICKLES = (".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth")
@@ -25,6 +27,12 @@ class WeightsFile:
 
     def __init__(self, path: Path):
         self.name = path.name
+        try:
+            check_regular(path)
+        except UnreadableError as error:
+            raise ValueError(
+                f"{path} cannot be read: {error}; give a .safetensors file."
+            ) from error
         _check_is_safetensors(path)
         try:
             self._file = safe_open(path, framework="numpy")
@@ -43,7 +51,13 @@ class WeightsFile:
 
     def read(self, name: str) -> np.ndarray:
         """A tensor."""
-        return self._file.get_tensor(name)
+        try:
+            return self._file.get_tensor(name)
+        except (SafetensorError, AttributeError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{self.name}: {name} has the type {self.dtypes[name]}, which NumPy "
+                "does not have: convert it to F32."
+            ) from error
 
 
 def find_weights(source: str | Path) -> Path:
@@ -58,7 +72,7 @@ def find_weights(source: str | Path) -> Path:
         ValueError: for the name of a pickle.
     """
     path = Path(source).expanduser()
-    if path.is_file():
+    if path.exists() and not path.is_dir():
         return path
     if path.suffix.lower() in _PICKLES:
         raise _refused(str(source))

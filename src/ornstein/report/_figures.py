@@ -1,5 +1,6 @@
 """The figures that a run leaves, for whatever data it has."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ..plot import (
     training_curves,
 )
 from ..predict import Fitted, Prediction, predict
+from ..train._atomic import write_atomically
 from ._series import series_figure
 
 _NUM_GALLERY = 24
@@ -76,14 +78,16 @@ def write_figures(
 
 
 def save_figure(path: Path, figure: Figure) -> Path:
-    """Write a figure, and say where.
+    """Write a figure, whole or not at all, and say where.
 
     Args:
         path: of the file; its suffix is the format.
         figure: any.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix.removeprefix(".") or None)
+    write_atomically(path, content.getvalue())
     return path
 
 

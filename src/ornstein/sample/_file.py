@@ -13,8 +13,15 @@ from .._types import PyTree
 from ..functions import PosteriorSamples
 from ..functions._network import Network, split_where
 from ..likelihood import AbstractLikelihood
-from ..train import CheckpointError, load_hyperparameters
-from ._store import STATE, create_files, flush, open_files, read_header
+from ..train import CheckpointError
+from ._store import (
+    STATE,
+    create_files,
+    flush,
+    open_files,
+    read_header,
+    read_progress,
+)
 
 
 def save_samples(folder: str | Path, samples: PosteriorSamples) -> None:
@@ -80,8 +87,10 @@ def load_samples(
     chain_info = header["chain_info"]
     if header["settings"] is not None:
         state = path / STATE
-        meta = load_hyperparameters(state) if state.is_file() else {}
-        num_kept, chain_info = meta.get("num_kept", 0), meta.get("chain_info", {})
+        num_kept = 0
+        if state.exists():
+            meta = read_progress(state)
+            num_kept, chain_info = meta["num_kept"], meta["chain_info"]
         if num_kept == 0:
             raise CheckpointError(
                 f"{path} has no samples yet: its chains are in their warm-up; go on "
@@ -93,5 +102,5 @@ def load_samples(
         fixed_likelihood,
         positions,
         info=info,
-        chain_info={name: np.asarray(a) for name, a in chain_info.items()},
+        chain_info=chain_info,
     )

@@ -13,12 +13,12 @@ import numpy as np
 from .._types import Array, PyTree
 from ..functions import split_r_hat
 from ..mcmc import AbstractState, warm_up_stages
-from ..train import CheckpointError, NonFiniteError, load_hyperparameters
+from ..train import CheckpointError, NonFiniteError
 from ..train._model_file import load_model, save_model
 from ._advance import Kept, Sampler
 from ._burn_in import BurnIn, is_minibatch, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
-from ._store import flush
+from ._store import flush, read_progress
 
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, files and Ctrl-C come between calls."""
@@ -73,11 +73,10 @@ class Run:
         if not self.state_path.is_file():
             return
         self.states = load_model(self.state_path, self.states)
-        meta = load_hyperparameters(self.state_path)
+        meta = read_progress(self.state_path)
         self.step, self.num_kept = meta["step"], meta["num_kept"]
         self.num_divergent = meta["num_divergent"]
-        chain_info = meta["chain_info"]
-        self.chain_info = {name: np.asarray(a) for name, a in chain_info.items()}
+        self.chain_info = meta["chain_info"]
         if self.num_kept > self.plan.num_samples:
             raise CheckpointError(
                 f"{self.state_path} is of {self.num_kept} samples, more than the "

@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._files import check_npy, read_json
 from .._types import PyTree
-from ..train import CheckpointError
+from ..train import CheckpointError, load_hyperparameters
 from ..train._atomic import naming, write_atomically
 
 STATE = "state.npz"
@@ -100,6 +101,7 @@ def open_files(folder: Path, like: PyTree, *, mode: str = "r") -> PyTree[np.ndar
     for i, (name, leaf) in enumerate(zip(wanted, leaves, strict=True)):
         path = folder / f"{i}.npy"
         try:
+            check_npy(path)
             array = np.load(path, mmap_mode=mode, allow_pickle=False)  # pyright: ignore[reportArgumentType]
         except (OSError, ValueError, EOFError) as error:
             raise CheckpointError(
@@ -126,13 +128,58 @@ def read_header(folder: Path) -> dict[str, Any]:
         CheckpointError: if there are no samples.
     """
     try:
-        header = json.loads((folder / _HEADER).read_text(encoding="utf-8"))
-        return {name: header[name] for name in _HEADER_NAMES}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        header = read_json(folder / _HEADER)
+        header = {name: header[name] for name in _HEADER_NAMES}
+        _check_header(header)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{folder} holds no samples, or they are damaged: give the folder that "
             "`sample(..., folder=...)` wrote."
         ) from error
+    return header
+
+
+def read_progress(state: Path) -> dict[str, Any]:
+    """How far the chains of a folder are, as their state file has it.
+
+    Returns:
+        The whole numbers `step`, `num_kept` and `num_divergent`, and `chain_info`, of
+        arrays.
+
+    Raises:
+        CheckpointError: if the file is damaged.
+    """
+    meta = load_hyperparameters(state)
+    try:
+        counts = {n: meta[n] for n in ("step", "num_kept", "num_divergent")}
+        if any(type(count) is not int or count < 0 for count in counts.values()):
+            raise TypeError("steps and samples are counted")
+        return {**counts, "chain_info": _as_arrays(meta["chain_info"])}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"{state} does not say how far its chains are, or is damaged: sample again."
+        ) from error
+
+
+def _check_header(header: dict[str, Any]) -> None:
+    """Numbers of chains and samples, types that there are, and objects."""
+    lengths = [header["num_chains"], header["num_samples"]]
+    if any(type(n) is not int or not 0 <= n < 2**63 for n in lengths):
+        raise TypeError("chains and samples are counted")
+    for dtype in header["info"].values():
+        jnp.dtype(dtype)
+    header["arrays"].keys()
+    if header["settings"] is None:
+        header["chain_info"] = _as_arrays(header["chain_info"])
+    else:
+        header["settings"].keys()
+
+
+def _as_arrays(chain_info: dict[str, Any]) -> dict[str, np.ndarray]:
+    arrays = {name: np.asarray(values) for name, values in chain_info.items()}
+    if any(array.dtype.kind not in "biuf" for array in arrays.values()):
+        raise TypeError("what is said of chains is numbers")
+    return arrays
 
 
 def flush(arrays: PyTree[np.ndarray]) -> None:

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+from .._files import read_json
 from .._types import PyTree
 from ._atomic import naming
 from ._errors import CheckpointError
@@ -28,7 +29,8 @@ from ._leaves import describe, named_arrays, with_arrays
 _PREFIX = "step_"
 _PARTIAL = ".partial_"
 _SYSTEM_ERROR = re.compile(r"os_error_code='(\d+)'")
-_DAMAGE = (OSError, ValueError, KeyError, TypeError)
+_DAMAGE = (AttributeError, KeyError, MemoryError, OSError, OverflowError)
+_DAMAGE += (TypeError, ValueError)
 
 
 def save_checkpoint(
@@ -142,11 +144,12 @@ def load_checkpoint(
             f"The checkpoint {newest} is truncated or damaged: {remedy}."
         ) from error
     for name, value in identity.items():
-        if meta["identity"][name] != value:
+        begun_with = meta.get("identity", {}).get(name)
+        if begun_with != value:
             raise CheckpointError(
-                f"The checkpoint {newest} is of a run begun with {name}="
-                f"{meta['identity'][name]}, not {value}: pass the arguments that it "
-                "was begun with, or start another run."
+                f"The checkpoint {newest} is of a run begun with {name}={begun_with}, "
+                f"not {value}: pass the arguments that it was begun with, or start "
+                "another run."
             )
     try:
         return with_arrays(like, arrays), meta
@@ -166,7 +169,9 @@ def _is_whole(path: Path) -> bool:
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    record = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+    record = read_json(path / "meta.json")
+    if not isinstance(record["meta"].get("identity", {}), dict):
+        raise ValueError("the identity is no object")
     text = json.dumps(record["meta"], sort_keys=True, allow_nan=False)
     # Before orbax, whose readers leave threads behind when they meet damage.
     if _digest(path / "arrays", text) != record["digest"]:
@@ -190,5 +195,7 @@ def _digest(arrays: Path, text: str) -> str:
     total = hashlib.sha256(text.encode())
     for file in sorted(path for path in arrays.rglob("*") if path.is_file()):
         total.update(file.relative_to(arrays).as_posix().encode())
-        total.update(file.read_bytes())
+        with file.open("rb") as content:
+            while block := content.read(2**20):
+                total.update(block)
     return total.hexdigest()

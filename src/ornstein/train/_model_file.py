@@ -2,7 +2,6 @@
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._files import UnreadableError, parse_json, read_npz
 from .._types import PyTree
 from ._atomic import write_atomically
 from ._errors import CheckpointError
@@ -56,9 +56,12 @@ def load_model(path: str | Path, like: PyTree) -> PyTree:
     """
     header, content = _read(Path(path))
     arrays = {}
-    for i, (name, shape, dtype) in enumerate(header["leaves"]):
-        raw = content[f"leaf_{i}"].tobytes()
-        arrays[name] = np.frombuffer(raw, jax.numpy.dtype(dtype)).reshape(shape)
+    try:
+        for i, (name, shape, dtype) in enumerate(header["leaves"]):
+            raw = content[f"leaf_{i}"].tobytes()
+            arrays[name] = np.frombuffer(raw, jax.numpy.dtype(dtype)).reshape(shape)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(Path(path), "its header and its arrays disagree") from error
     refuse_nan(Path(path), arrays)
     try:
         return with_arrays(like, arrays)
@@ -91,12 +94,37 @@ def load_hyperparameters(path: str | Path) -> dict[str, Any]:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
-        # Opened here, because numpy leaves the file open if it is damaged.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            content = {name: arrays[name] for name in arrays.files}
-        return json.loads(content.pop(_HEADER).tobytes()), content
-    except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
-        raise CheckpointError(
-            f"{path} is no model file of ornstein's, or is truncated: write it again "
-            "with `save_model`."
-        ) from error
+        header, content = read_with_header(path, _HEADER)
+    except UnreadableError as error:
+        raise _damaged(path, str(error)) from error
+    if not isinstance(header.get("hyperparameters"), dict) or "leaves" not in header:
+        raise _damaged(path, "its header lacks a part")
+    return header, content
+
+
+def read_with_header(
+    path: Path, name: str
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """An `.npz` file with JSON in one of its arrays: that, and the other arrays.
+
+    Args:
+        path: the file.
+        name: of the array with the bytes of a JSON object.
+
+    Raises:
+        UnreadableError: if it is no such file, or is damaged.
+    """
+    arrays = read_npz(path).arrays
+    if name not in arrays:
+        raise UnreadableError("it has no header")
+    header = parse_json(arrays.pop(name).tobytes())
+    if not isinstance(header, dict):
+        raise UnreadableError("its header is no JSON object")
+    return header, arrays
+
+
+def _damaged(path: Path, reason: str) -> CheckpointError:
+    return CheckpointError(
+        f"{path} is no model file of ornstein's, or is truncated ({reason}): write it "
+        "again with `save_model`."
+    )

@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 
+from .._files import UnreadableError, read_json
 from ._atomic import write_atomically
 from ._lock import LOCK, lock_folder
 
@@ -84,8 +85,12 @@ class RunFolder(eqx.Module):
 
     @property
     def config(self) -> dict[str, Any]:
-        """What decided the run."""
-        return json.loads((self.path / "config.json").read_text(encoding="utf-8"))
+        """What decided the run.
+
+        Raises:
+            ValueError: if the file is damaged.
+        """
+        return _read_object(self.path / "config.json", "train the run again")
 
     @property
     def metrics(self) -> Path:
@@ -138,6 +143,7 @@ class RunFolder(eqx.Module):
 
         Raises:
             FileNotFoundError: if the run has no result yet.
+            ValueError: if the file is damaged.
         """
         path = self.path / "result.json"
         if not path.is_file():
@@ -145,7 +151,19 @@ class RunFolder(eqx.Module):
                 f"{self.path} has no result.json yet: finish the run with "
                 "`ornstein train --resume`, or judge it with `ornstein evaluate`."
             )
-        return json.loads(path.read_text(encoding="utf-8"))
+        return _read_object(path, "judge the run again with `ornstein evaluate`")
+
+
+def _read_object(path: Path, remedy: str) -> dict[str, Any]:
+    try:
+        content = read_json(path)
+    except UnreadableError as error:
+        raise ValueError(
+            f"{path} is truncated or damaged ({error}): {remedy}."
+        ) from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds no JSON object: {remedy}.")
+    return content
 
 
 def is_unused(path: Path) -> bool:

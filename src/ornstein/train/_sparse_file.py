@@ -2,17 +2,18 @@
 
 import io
 import json
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from .._files import UnreadableError
 from ..functions import MeanField, NormalFamily, Pruned
 from ._atomic import write_atomically
 from ._errors import CheckpointError
-from ._leaves import named_arrays, with_arrays
-from ._model_file import refuse_nan
+from ._leaves import describe, named_arrays, with_arrays
+from ._model_file import read_with_header, refuse_nan
 
 _HEADER = "ornstein_sparse"
 
@@ -28,7 +29,7 @@ def save_sparse(path: str | Path, pruned: Pruned) -> None:
         path: of the file, by convention with the suffix `.npz`.
         pruned: as `prune` returned it.
     """
-    leaves, content = [], {}
+    content = {}
     means, rhos = (named_arrays(t) for t in (pruned.family.mean, pruned.family.rho))
     for i, (name, mean) in enumerate(means.items()):
         rho = rhos[name].ravel()
@@ -38,12 +39,10 @@ def save_sparse(path: str | Path, pruned: Pruned) -> None:
         content[f"gaps_{i}"] = gaps.astype(np.min_scalar_type(largest))
         content[f"mean_{i}"] = _to_bytes(mean.ravel()[places])
         content[f"rho_{i}"] = _to_bytes(rho[places])
-        leaves.append([name, list(mean.shape), mean.dtype.name])
     points = named_arrays(pruned.rest)
     for i, array in enumerate(points.values()):
         content[f"point_{i}"] = _to_bytes(array)
-    described = [[name, list(a.shape), a.dtype.name] for name, a in points.items()]
-    header = json.dumps({"weights": leaves, "points": described})
+    header = json.dumps({"weights": describe(means), "points": describe(points)})
     content[_HEADER] = np.frombuffer(header.encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **content)
@@ -66,25 +65,31 @@ def load_sparse(path: str | Path, like: MeanField | Pruned) -> Pruned:
             f"A sparse file holds normal weights, got `{type(family).__name__}`: build "
             "`like` with `NormalFamily`."
         )
-    header, content = _read(Path(path))
-    means, rhos, points = {}, {}, {}
-    for i, (name, shape, dtype) in enumerate(header["weights"]):
-        places = np.cumsum(content[f"gaps_{i}"].astype(np.int64)) - 1
-        for arrays, part, removed in ((means, "mean", 0.0), (rhos, "rho", -np.inf)):
-            dense = np.full(int(np.prod(shape)), removed, jnp.dtype(dtype))
-            dense[places] = _from_bytes(content[f"{part}_{i}"], dtype)
-            arrays[name] = dense.reshape(shape)
-    for i, (name, shape, dtype) in enumerate(header["points"]):
-        points[name] = _from_bytes(content[f"point_{i}"], dtype).reshape(shape)
-    for parts in (means, rhos, points):
-        refuse_nan(Path(path), parts)
+    path = Path(path)
     try:
-        loaded = NormalFamily(
-            with_arrays(family.mean, means), with_arrays(family.rho, rhos)
+        header, content = read_with_header(path, _HEADER)
+    except UnreadableError as error:
+        raise _damaged(path, str(error)) from error
+    wanted = {
+        "weights": describe(named_arrays(family.mean)),
+        "points": describe(named_arrays(like.rest)),
+    }
+    # Before room is made: what was removed takes none in the file.
+    if header != wanted:
+        raise CheckpointError(
+            f"{path} holds another network: its arrays are other than those of `like`; "
+            "build it with the hyperparameters that the file was written with."
         )
-        return Pruned(loaded, with_arrays(like.rest, points))
-    except ValueError as error:
-        raise CheckpointError(f"{path} holds another network: {error}.") from error
+    try:
+        means, rhos, points = _arrays(header, content)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise _damaged(path, "its header and its arrays disagree") from error
+    for parts in (means, rhos, points):
+        refuse_nan(path, parts)
+    loaded = NormalFamily(
+        with_arrays(family.mean, means), with_arrays(family.rho, rhos)
+    )
+    return Pruned(loaded, with_arrays(like.rest, points))
 
 
 def _to_bytes(array: np.ndarray) -> np.ndarray:
@@ -96,14 +101,26 @@ def _from_bytes(raw: np.ndarray, dtype: str) -> np.ndarray:
     return np.frombuffer(raw.tobytes(), jnp.dtype(dtype))
 
 
-def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
-    try:
-        # Opened here, because numpy leaves the file open if it is damaged.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            content = {name: arrays[name] for name in arrays.files}
-        return json.loads(content.pop(_HEADER).tobytes()), content
-    except (zipfile.BadZipFile, KeyError, EOFError, ValueError) as error:
-        raise CheckpointError(
-            f"{path} is no sparse file of ornstein's, or is truncated: write it again "
-            "with `save_sparse`."
-        ) from error
+def _arrays(
+    header: dict[str, Any], content: dict[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], ...]:
+    """Means, rhos and points by name, with what was removed filled in."""
+    means, rhos, points = {}, {}, {}
+    for i, (name, shape, dtype) in enumerate(header["weights"]):
+        places = np.cumsum(content[f"gaps_{i}"].astype(np.int64)) - 1
+        if places.size and (places[0] < 0 or np.any(np.diff(places) <= 0)):
+            raise ValueError("places must increase")
+        for arrays, part, removed in ((means, "mean", 0.0), (rhos, "rho", -np.inf)):
+            dense = np.full(int(np.prod(shape)), removed, jnp.dtype(dtype))
+            dense[places] = _from_bytes(content[f"{part}_{i}"], dtype)
+            arrays[name] = dense.reshape(shape)
+    for i, (name, shape, dtype) in enumerate(header["points"]):
+        points[name] = _from_bytes(content[f"point_{i}"], dtype).reshape(shape)
+    return means, rhos, points
+
+
+def _damaged(path: Path, reason: str) -> CheckpointError:
+    return CheckpointError(
+        f"{path} is no sparse file of ornstein's, or is truncated ({reason}): write it "
+        "again with `save_sparse`."
+    )

@@ -1,0 +1,12 @@
+"""Foreign files: what they claim is checked before anything is allocated for it."""
+
+from ._json import parse_json as parse_json, read_json as read_json
+from ._mat import read_mat as read_mat
+from ._npy import check_npy as check_npy, read_npz as read_npz
+from ._unreadable import (
+    UnreadableError as UnreadableError,
+    check_expansion as check_expansion,
+    check_fits_memory as check_fits_memory,
+    check_regular as check_regular,
+    read_bytes as read_bytes,
+)
