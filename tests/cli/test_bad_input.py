@@ -222,6 +222,14 @@ CASES = {
         f"train {TINY} --noise-window 0.4 --out new",
         "--noise-window is '0.4', but must be two depths",
     ),
+    "weights without a log ratio": (
+        f"train {TINY} --importance-weighted --out new",
+        "--importance-weighted weighs each draw .*: give --estimator full",
+    ),
+    "weights on minibatches": (
+        f"train {TINY} --importance-weighted --estimator full --batch-size 8 --out new",
+        "no bound on --batch-size 8 of 40 training rows",
+    ),
     "unknown experiment": ("reproduce fig99", "'fig1', 'fig2'"),
     "reproduce into a file": ("reproduce fig1 --out x.csv", "x.csv is a file"),
 }

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
-from ornstein.sample import ChainProgress
+from ornstein.sample import ChainProgress, _run as sample_run
 from ornstein.train import ProgressBar
 from ornstein.train._checkpoint import checkpoints
 from ornstein.train._lock import LOCK, lock_folder
@@ -28,7 +28,7 @@ from ornstein.train._loop import InMemory
 
 TINY = "--epochs 6 --width 2 --drift-widths 2 --num-inducing 0 --dt 0.5 --num-draws 1"
 TINY += " --test-draws 2 --data toy/cos"
-SAMPLE = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
+SAMPLE = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3 --learn-scale"
 SAMPLE += " --num-samples 6 --num-warmup 20 --num-chains 2 --test-draws 12"
 OVERWRITE = ["train", *TINY.split(), "--seed", "1", "--overwrite", "--out"]
 
@@ -250,7 +250,7 @@ def test_sigterm_ends_sampling_with_its_samples(tmp_path: Path, monkeypatch, cap
             signal.raise_signal(signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr("ornstein.sample._run._BUFFER_BYTES", 1)
+        patch.setattr(sample_run, "_BUFFER_BYTES", 1)  # a sample in each call
         patch.setattr(ChainProgress, "advance", interrupt)
         assert main(["sample", *SAMPLE.split(), "--out", str(path)]) == 143
     assert f"ornstein sample --resume {path}" in capsys.readouterr().out
