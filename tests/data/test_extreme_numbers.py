@@ -46,13 +46,13 @@ def test_numbers_that_would_be_lost_are_named(name, size, why, tmp_path):
 
 def test_a_long_header_is_read(tmp_path):
     """More than the parser's own block of 1 MB: it was called an empty file."""
-    names = [f"{'n' * 40}{i}" for i in range(30_000)]
-    rows = [",".join(str(i + j) for j in range(30_000)) for i in range(6)]
+    names = [f"{'n' * 800}{i}" for i in range(2_000)]
+    rows = [",".join(str(i + j) for j in range(2_000)) for i in range(6)]
     path = tmp_path / "wide.csv"
     path.write_text("\n".join([",".join(names), *rows, ""]))
     assert len(",".join(names)) > 2**20
     data = od.load(str(path), target=names[-1], task="regression", test_fraction=0.5)
-    assert data.example_shape == (29_999,)
+    assert data.example_shape == (1_999,)
     assert data.feature_names[7] == names[7]
     raw = data.x_scaling.undo(data.train.x)
     np.testing.assert_allclose(np.diff(raw, axis=1), 1, atol=1e-4)

@@ -318,7 +318,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "npy claims 8 TB": (
         "cifar-10-c",
         content(npy_header(HUGE, "|u1")),
-        "cut short, fo",
+        "cut short",
     ),
     "photographs claim 8 TB": ("photographs", content(npy_header(HUGE)), CLAIM),
     "safetensors claims a header": (

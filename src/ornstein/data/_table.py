@@ -155,7 +155,7 @@ def _numbers(frame: pa.Table, column: str, path: Path) -> Float[np.ndarray, " ro
 
 def _values(frame: pa.Table, column: str, path: Path) -> Shaped[np.ndarray, " rows"]:
     """Numbers, booleans or strings, without gaps."""
-    if column not in frame.column_names:
+    if frame.schema.get_field_index(column) < 0:  # `column_names` makes a list
         raise DataError(
             f"{path} has no column {column!r}{nearest(column, frame.column_names)}: "
             f"its columns are {', '.join(frame.column_names)}."
