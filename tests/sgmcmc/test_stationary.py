@@ -230,9 +230,7 @@ def test_sgnht_at_a_friction_that_grows_with_the_step(a, step_size, noise):
     at 1 - a/2 of the target's (0.948 and 0.835), whatever the step.
     """
     temperature, p = 1.5, 2.0
-    target = DensityPotential(
-        lambda q: -0.5 * p * jnp.sum(q**2), gradient_noise=noise
-    )
+    target = DensityPotential(lambda q: -0.5 * p * jnp.sum(q**2), gradient_noise=noise)
     kernel = SGNHT(step_size, a / step_size, temperature)
 
     @jax.jit

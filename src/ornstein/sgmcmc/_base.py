@@ -138,7 +138,7 @@ def num_entries(tree: Params) -> int:
 def kinetic_temperature(
     momentum: Params, eta: RealScalar, lost: RealScalar = 0.0
 ) -> Float[Array, ""]:
-    r"""The heat of the position, $\frac{1}{D} E[\theta \cdot \nabla U]$, by its momentum.
+    r"""The position's heat, $\frac{1}{D} E[\theta \cdot \nabla U]$, by its momentum.
 
     $(1 - a/2) |v|^2 / (D \eta)$ where a step takes the part $a$ of the momentum and
     then adds what is left to the position, $v' = (1 - a) v - \eta \nabla \tilde U +
