@@ -128,10 +128,10 @@ def _rows(
     fitted = fit(
         make(key=make_key), case.split, case.likelihood, key=fit_key, **case.options
     )
-    draws = predict(
-        fitted, case.where, key=draw_key, num_draws=num_members * NUM_DRAWS
-    ).outputs
-    draws = np.asarray(draws, np.float64).reshape(len(draws), -1)[:, case.entries]
+    num_draws = num_members * NUM_DRAWS
+    prediction = predict(fitted, case.where, key=draw_key, num_draws=num_draws)
+    draws = np.asarray(prediction.outputs, np.float64)
+    draws = draws.reshape(num_draws, -1)[:, case.entries]
     return [
         compare(
             estimate(draws[member::num_members, None]),

@@ -195,7 +195,7 @@ def _adapted(o: SamplingOptions) -> float:
     return 0.1 if o.step_size is None else o.step_size
 
 
-KERNELS: dict[str, Callable[[SamplingOptions, int], AbstractKernel]] = {
+KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
     "constant-sgd": lambda o, n: ConstantSGD(),
     "hmc": lambda o, n: HMC(
         num_integration_steps=o.num_integration_steps, step_size=_adapted(o)

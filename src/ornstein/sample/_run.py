@@ -82,7 +82,7 @@ class Run:
                 f"{self.state_path} is of {self.num_kept} samples, more than the "
                 f"{self.plan.num_samples} that there is room for: sample again."
             )
-        checksums = meta.get("checksums")
+        checksums: Any = meta.get("checksums")
         check_samples(self.state_path.parent, self.arrays, self.num_kept, checksums)
         self.checksums = checksums
 

@@ -63,7 +63,7 @@ def add_checksums(checksums: Checksums, parts: PyTree[np.ndarray]) -> Checksums:
         parts: the new samples, chains first.
     """
     return [
-        [zlib.crc32(np.ascontiguousarray(a[c]), crc) for c, crc in enumerate(crcs)]
+        [zlib.crc32(np.ascontiguousarray(a[c]).data, crc) for c, crc in enumerate(crcs)]
         for crcs, a in zip(checksums, map(_raw, jax.tree.leaves(parts)), strict=True)
     ]
 
