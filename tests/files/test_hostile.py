@@ -401,7 +401,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "samples without progress": (
         "samples state",
         header("ornstein", lambda found: found | {"hyperparameters": {}}),
-        "does not say how far its chains are",
+        "damaged, and with it the place to which the chains",
     ),
     "recipe too deep": ("recipe", content(DEEP), "nest more than 100 deep; mend it"),
     "recipe of options": (

@@ -272,9 +272,9 @@ def test_saved_samples_come_back(tmp_path):
         load_samples(tmp_path, linear(), likelihood)
 
 
-def test_starts_are_the_model_and_a_jitter():
+def test_a_jitter_is_of_its_size():
     """Catches chains that start alike, and a jitter of another size."""
-    from ornstein.sample._sample import jittered
+    from ornstein.sample._starts import jittered
 
     position = {"a": jnp.arange(3000.0), "b": jnp.ones(2)}
     found = jittered(position, 2, 0.01, key=jr.key(0))

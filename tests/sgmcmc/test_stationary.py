@@ -115,8 +115,44 @@ def test_sghmc(estimate, temperature, mass, num_inner):
         covariance = np.mean((np.asarray(q) - m) * np.asarray(v))
         scale = np.sqrt((exact[0, 0] * exact[1, 1] + exact[0, 1] ** 2) / NUM_CHAINS)
         assert abs(covariance - exact[0, 1]) < 4.5 * scale
-        heat += exact[1, 1] * mass / step_size**2 / len(PRECISIONS)
+        heat += p * exact[0, 0] / len(PRECISIONS)  # of the position, not of v
     assert abs(info.kinetic_temperature[-1] / heat - 1) < 4.5 * np.sqrt(2 / NUM_CHAINS)
+
+
+@pytest.mark.parametrize("num_inner", [1, 4])
+def test_sghmc_with_fresh_momenta(num_inner):
+    """Seen to fail: a whole kick after a fresh momentum, which leaves the variance at
+    1 / (1 + 1/L) of the target's (half, and four fifths) however small the step; noise
+    left out for a whole batch where half a kick brought a quarter of it."""
+    friction, temperature = 1.2, 1.5
+
+    def exact(step_size, p):
+        """Var q where each call is a half kick, moves, and L - 1 whole ones."""
+        eta, a = step_size**2, step_size * friction
+        step = np.array([[1 - eta * p, 1 - a], [-eta * p, 1 - a]])
+        noise = np.full((2, 2), 2 * a * temperature * eta)  # all of it, batches' too
+        first = np.array([[1 - eta * p / (2 - a)], [-eta * p / (2 - a)]])
+        fresh = (1 - a) ** 2 * temperature * eta / (1 - a / 2)
+        spread = noise + fresh
+        for _ in range(num_inner - 1):
+            first, spread = step @ first, step @ spread @ step.T + noise
+        return spread[0, 0] / (1 - first[0, 0] ** 2)
+
+    for p in PRECISIONS:
+        assert abs(exact(1e-3, p) * p / temperature - 1) < 1e-5
+    kernel = SGHMC(
+        0.4,
+        friction,
+        V,
+        temperature=temperature,
+        num_integration_steps=num_inner,
+        resample_every=1,
+    )
+    state, info = run(kernel, 240 // num_inner)
+    for q, p, m in zip(state.position, PRECISIONS, MEANS, strict=True):
+        assert_moments(q, exact(0.4, p), m)
+    heat = float(np.mean(info.kinetic_temperature[-20:])) / temperature
+    assert abs(heat - 1) < 0.4**2 * max(PRECISIONS) / 2
 
 
 def test_preconditioned_sgld_that_is_frozen():
@@ -184,6 +220,33 @@ def test_naive_sghmc_with_a_metropolis_test_is_exact():
     assert_moments(state.position, temperature / p)
 
 
+@pytest.mark.parametrize(
+    ("a", "step_size", "noise"), [(0.1, 0.02, 0.0), (0.1, 0.04, V), (0.3, 0.04, V)]
+)
+def test_sgnht_at_a_friction_that_grows_with_the_step(a, step_size, noise):
+    """As the command line has it, friction (1 - momentum) / step_size.
+
+    Seen to fail: a thermostat that reads the momentum alone, which leaves the variance
+    at 1 - a/2 of the target's (0.948 and 0.835), whatever the step.
+    """
+    temperature, p = 1.5, 2.0
+    target = DensityPotential(lambda q: -0.5 * p * jnp.sum(q**2), gradient_noise=noise)
+    kernel = SGNHT(step_size, a / step_size, temperature)
+
+    @jax.jit
+    def go(key):
+        # The thermostat swings slowly: from the target, where it is at rest.
+        start = jnp.sqrt(temperature / p) * jr.normal(key, (NUM_CHAINS,))
+        state = kernel.init(target, start, key=key)
+        step = lambda state, key: kernel.step(target, state, key=key)
+        return jax.lax.scan(step, state, jr.split(key, 2000))
+
+    state, info = go(jr.key(1))
+    late = np.asarray(info.kinetic_temperature[-500:], float)
+    assert abs(late.mean() / temperature - 1) < 2e-3
+    assert_moments(state.position, temperature / p)
+
+
 def test_sgnht_finds_the_friction():
     """With D so large that ζ is a constant the chain is SGHMC at that friction.
 
@@ -193,24 +256,19 @@ def test_sgnht_finds_the_friction():
     # From near by: a hot start sets the thermostat swinging.
     state, info = run(SGNHT(step_size, friction, temperature), 500, start=0.0)
 
-    def exact(zeta, p, step_size=step_size):
+    def exact(zeta, p):
         eta = step_size**2
         kick = [-eta * p, 1 - step_size * zeta]
         noise = 2 * friction * temperature * step_size * eta + eta**2 * V
         return at_rest([[1 + kick[0], kick[1]], kick], np.full((2, 2), noise))
 
-    def find_zeta(step_size):
-        heat = lambda z: np.mean([exact(z, p, step_size)[1, 1] for p in PRECISIONS])
-        excess = lambda zeta: heat(zeta) / step_size**2 - temperature
-        return scipy.optimize.root_scalar(excess, bracket=(0.5, 3.0)).root
-
-    zeta = find_zeta(step_size)
+    # Held at T: the mean of p Var q, the heat of the positions.
+    heat = lambda z: np.mean([p * exact(z, p)[0, 0] for p in PRECISIONS])
+    excess = lambda zeta: heat(zeta) - temperature
+    zeta = scipy.optimize.root_scalar(excess, bracket=(0.5, 3.0)).root
     assert zeta > friction * 1.15  # gradient noise asks for more than A
     kinetic = float(jnp.mean(info.kinetic_temperature[-100:]))
     assert abs(kinetic / temperature - 1) < 0.01
     assert abs(float(state.adapted) - zeta) < 0.03 * zeta
     for q, p, m in zip(state.position, PRECISIONS, MEANS, strict=True):
         assert_moments(q, exact(zeta, p)[0, 0], m)
-        # The formula itself comes to the target, whatever V is.
-        limit = exact(find_zeta(0.002), p, 0.002)[0, 0]
-        assert abs(limit * p / temperature - 1) < 0.01

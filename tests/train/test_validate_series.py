@@ -24,7 +24,7 @@ class Wobbling(AbstractRandomFunction):
     size: jax.Array
     paths: jax.Array
     num_strata: int = 1
-    training_indices: tuple = (None,)
+    num_members: int = eqx.field(static=True, default=1)
 
     def __call__(self, x, *, key, index=None, state=None):
         path = jnp.ones_like(x.values[0])
@@ -32,6 +32,10 @@ class Wobbling(AbstractRandomFunction):
             path = self.paths[index]
         output = jnp.broadcast_to(self.size * path, x.shape)
         return Draw(output, jnp.zeros(()), no_local_kl(x.values))
+
+    def member(self, number):
+        del number
+        return self
 
     def labels(self):
         frozen = jax.tree.map(lambda leaf: "frozen", self)

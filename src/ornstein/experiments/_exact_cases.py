@@ -4,7 +4,7 @@ Step sizes are large on purpose: an oracle that includes them is tested by them.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ..sgmcmc import (
 from ._exact_chains import Plan
 from ._exact_targets import LinearRegression, Moments, RowGradients, flat
 from ._moment_equation import drift_map, gradient_map, kick_map, lyapunov
+from ._sampling import KERNELS, preset_sampling
 
 BATCH_SIZE = 12
 
@@ -63,6 +64,8 @@ class LinearCase(NamedTuple):
         num_warm_up: steps of adaptation, of one chain that all others start from.
         has_control_variate: with the start as its centre.
         approximation: as the oracle, by the Ornstein–Uhlenbeck process.
+        batch_size: rows of a batch.
+        num_samples: positions kept of each chain.
     """
 
     method: str
@@ -74,6 +77,8 @@ class LinearCase(NamedTuple):
     num_warm_up: int = 0
     has_control_variate: bool = False
     approximation: Callable[[LinearRegression], Moments] | None = None
+    batch_size: int = BATCH_SIZE
+    num_samples: int = 8
 
 
 class ClaimedCase(NamedTuple):
@@ -97,7 +102,7 @@ class ClaimedCase(NamedTuple):
 
 def linear_cases() -> list[LinearCase]:
     """All samplers with exact moments on a Gaussian posterior."""
-    exact = lambda target, state: target.posterior()
+    exact = exact_posterior
     cases = [
         LinearCase("RandomWalkMetropolis", RandomWalkMetropolis(0.3), 50, exact),
         LinearCase("HMC", _hmc(4)(0.13), 4, exact),
@@ -142,6 +147,62 @@ def linear_cases() -> list[LinearCase]:
         )
         cases.append(case)
     return cases
+
+
+def command_line_cases() -> list[LinearCase]:
+    """Every kernel of `ornstein sample` at its defaults, friction and batch included.
+
+    The friction is (1 - momentum) / step size there, so that a step takes the same part
+    of the momentum however small it is: nothing vanishes with the step. SGNHT is held
+    to the posterior, as its thermostat makes up for the batches' noise.
+    """
+    cases = []
+    for name, make in KERNELS.items():
+        # Constant SGD's step grows with n / N until it is no longer stable.
+        num_data = 10 * _MANY_DATA if name == "constant-sgd" else 60
+        options = preset_sampling("uci/yacht", name).sampling
+        kernel: Any = make(options, num_data)
+        batch_size = min(options.batch_size, num_data)
+        thin, oracle = _AT_DEFAULTS[name](kernel, batch_size)
+        adapts = oracle is exact_posterior or name in ("constant-sgd", "psgld")
+        case = LinearCase(
+            f"{type(kernel).__name__}, command line",
+            kernel,
+            thin,
+            oracle,
+            num_data=num_data,
+            starts_at_mean=True,
+            num_warm_up=options.num_warmup if adapts and name != "sgnht" else 0,
+            batch_size=batch_size,
+            num_samples=32 if name == "sgnht" else 8,
+        )
+        cases.append(case)
+    return cases
+
+
+def exact_posterior(target: LinearRegression, state: AbstractState) -> Moments:
+    """What every kernel with a Metropolis test has."""
+    del state
+    return target.posterior()
+
+
+_AT_DEFAULTS: dict[str, Callable[[Any, int], tuple[int, Oracle]]] = {
+    "constant-sgd": lambda k, n: (20, adapted_sgd(n)),
+    # What the warm-up finds lies near a resonance, at which 20 leaps come back.
+    "hmc": lambda k, n: (12, exact_posterior),
+    "langevin": lambda k, n: (10, exact_posterior),
+    "nuts": lambda k, n: (2, exact_posterior),
+    "partial-hmc": lambda k, n: (8, exact_posterior),
+    "psgld": lambda k, n: (
+        500,
+        preconditioned_sgld(k.step_size, damping=k.damping, batch_size=n),
+    ),
+    "random-walk": lambda k, n: (50, exact_posterior),
+    "sghmc": lambda k, n: (100, sghmc(k.step_size, k.friction, 0.0, batch_size=n)),
+    "sgld": lambda k, n: (400, sgld(k.step_size, batch_size=n)),
+    "sgnht": lambda k, n: (100, exact_posterior),
+}
+"""Steps between positions, and the oracle, from a kernel and its batches."""
 
 
 def linear_claims() -> list[ClaimedCase]:
@@ -190,30 +251,44 @@ def langevin(step_size: float) -> Oracle:
     return oracle
 
 
-def sgld(step_size: float, *, has_control_variate: bool = False) -> Oracle:
+def sgld(
+    step_size: float,
+    *,
+    has_control_variate: bool = False,
+    batch_size: int = BATCH_SIZE,
+) -> Oracle:
     r"""$\theta' = \theta - \varepsilon \nabla \tilde U / 2 + \sqrt\varepsilon \xi$."""
 
     def oracle(target: LinearRegression, state: AbstractState) -> Moments:
         rows = target.row_gradients()
         if has_control_variate:
             rows = rows.around(_numbers(state.position))
-        return _sgld_moments(rows, step_size * np.eye(target.x.shape[1]))
+        step = step_size * np.eye(target.x.shape[1])
+        return _sgld_moments(rows, step, batch_size)
 
     return oracle
 
 
-def preconditioned_sgld(step_size: float, *, damping: float) -> Oracle:
+def preconditioned_sgld(
+    step_size: float, *, damping: float, batch_size: int = BATCH_SIZE
+) -> Oracle:
     r"""SGLD with steps $\varepsilon / (\lambda + \sqrt s)$, s as it was frozen."""
 
     def oracle(target: LinearRegression, state: AbstractState) -> Moments:
         second_moment = _numbers(state.adapted)  # pyright: ignore
         step = np.diag(step_size / (damping + np.sqrt(second_moment)))
-        return _sgld_moments(target.row_gradients(), step)
+        return _sgld_moments(target.row_gradients(), step, batch_size)
 
     return oracle
 
 
-def sghmc(step_size: float, friction: float, noise_estimate: float) -> Oracle:
+def sghmc(
+    step_size: float,
+    friction: float,
+    noise_estimate: float,
+    *,
+    batch_size: int = BATCH_SIZE,
+) -> Oracle:
     r"""SGHMC: $\eta = \varepsilon^2$, $a = \varepsilon C$, $b = \eta V / 2$."""
 
     def oracle(target: LinearRegression, state: AbstractState) -> Moments:
@@ -221,7 +296,7 @@ def sghmc(step_size: float, friction: float, noise_estimate: float) -> Oracle:
         eta, a = step_size**2, step_size * friction
         injected = 2 * (a - eta * noise_estimate / 2) * eta
         dim = target.x.shape[1]
-        kick = kick_map(target.row_gradients(), 1 - a, eta, injected, BATCH_SIZE)
+        kick = kick_map(target.row_gradients(), 1 - a, eta, injected, batch_size)
         return kick.then(drift_map(dim)).stationary(dim)
 
     return oracle
@@ -257,8 +332,19 @@ def constant_sgd(
     return oracle
 
 
-def _sgld_moments(rows: RowGradients, step: np.ndarray) -> Moments:
-    return gradient_map(rows, step / 2, step, BATCH_SIZE).stationary(len(step))
+def _sgld_moments(rows: RowGradients, step: np.ndarray, batch_size: int) -> Moments:
+    return gradient_map(rows, step / 2, step, batch_size).stationary(len(step))
+
+
+def adapted_sgd(batch_size: int) -> Oracle:
+    r"""$\theta' = \theta - h \nabla \tilde U$ at the h that was found."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        drift = float(state.adapted) * np.eye(target.x.shape[1])  # pyright: ignore
+        rows = target.row_gradients()
+        return gradient_map(rows, drift, 0 * drift, batch_size).stationary(len(drift))
+
+    return oracle
 
 
 def _numbers(tree) -> np.ndarray:

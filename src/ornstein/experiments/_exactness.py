@@ -3,7 +3,9 @@
 A row is about a mean or a covariance. `error` is the largest difference of an entry, in
 Monte Carlo standard errors, and `bound` what it may be. `power` is the difference that
 the bound lets pass, in standard deviations (mean) or variances (covariance) of the
-posterior, and `method_gap` how far what the method does is from that posterior.
+posterior, and `method_gap` how far what the method does is from that posterior. Rows
+"command line" are of `ornstein sample` at its defaults; random functions are fitted by
+`fit` and held to the optimum of their bound.
 """
 
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from ._exact_cases import (
     BATCH_SIZE,
     ClaimedCase,
     LinearCase,
+    command_line_cases,
     linear_cases,
     linear_claims,
     logistic_claims,
@@ -35,6 +38,13 @@ from ._exact_chains import (
     known,
     run_chains,
     warm_state,
+)
+from ._exact_functions import (
+    NUM_DRAWS,
+    NUM_MEMBERS,
+    ensemble_rows,
+    function_cases,
+    function_rows,
 )
 from ._exact_targets import (
     LinearRegression,
@@ -56,8 +66,9 @@ _LINEAR, _LOGISTIC = "linear regression", "logistic regression"
 _REFERENCE_PLAN = Plan(2, num_samples=32, num_chains=4096)
 _NUM_ITERATES, _SWAG_RANK = 60, 20
 _LEFT_OUT = (
-    "Left out: dropout and ensembles, which claim no posterior that they could be held "
-    "to; naive SGHMC without a test, whose law is wrong on purpose: see "
+    "Left out: dropout and ensembles of networks, which claim no posterior that they "
+    "could be held to (of ensembles of random functions, each member is held to its "
+    "own); naive SGHMC without a test, whose law is wrong on purpose: see "
     "sghmc-distributions."
 )
 
@@ -70,9 +81,10 @@ def _run(study: Study) -> list[dict[str, Any]]:
         found = study.piece(name, [study.seed, settings], compute)
         rows.extend({"method": method, "target": target} | row for row in found)
 
-    for case in linear_cases():
+    for case in [*linear_cases(), *command_line_cases()]:
         compute = lambda case=case: linear_rows(case, seed=study.seed)
-        add(case.method, _LINEAR, _settings(case.kernel, case.thin), compute)
+        settings = [case.thin, case.batch_size, case.num_samples, case.num_warm_up]
+        add(case.method, _LINEAR, _settings(case.kernel, settings), compute)
     linear = linear_regression()
     exact = known(linear.posterior())
     for claim in linear_claims():
@@ -84,6 +96,20 @@ def _run(study: Study) -> list[dict[str, Any]]:
         compute = lambda e=estimator: _mean_field_rows(e, seed=study.seed)
         add(method, _LINEAR, None, compute)
     add("SWAG", "its iterates", _NUM_ITERATES, lambda: _swag_rows(seed=study.seed))
+
+    for function in function_cases():
+        options = [function.options, NUM_DRAWS]
+        compute = lambda f=function: function_rows(f, seed=study.seed)
+        add(function.method, function.target, options, compute)
+    for function in function_cases():
+        options = [function.options, NUM_DRAWS, NUM_MEMBERS]
+        name = f"Ensemble of {function.method}".replace(",", "").replace(" ", "_")
+        compute = lambda f=function: ensemble_rows(f, seed=study.seed)
+        members = study.piece(name, [study.seed, options], compute)
+        for number, found in enumerate(members):
+            method = f"Ensemble of {function.method}, member {number}"
+            of_member = {"method": method, "target": function.target}
+            rows.extend(of_member | row for row in found)
 
     logistic = logistic_regression()
     kept = study.piece(
@@ -116,7 +142,7 @@ def linear_rows(case: LinearCase, *, seed: int) -> list[dict[str, Any]]:
         seed: of the chains.
     """
     target = linear_regression(case.num_data)
-    potential: AbstractPotential = target.potential(BATCH_SIZE)
+    potential: AbstractPotential = target.potential(case.batch_size)
     posterior = target.posterior()
     start = position_at(target, posterior.mean if case.starts_at_mean else 0.0)
     if case.has_control_variate:
@@ -125,7 +151,8 @@ def linear_rows(case: LinearCase, *, seed: int) -> list[dict[str, Any]]:
     state = warm_state(
         case.kernel, potential, start, num_steps=case.num_warm_up, key=warm_up_key
     )
-    samples = run_chains(case.kernel, potential, state, plan=Plan(case.thin), key=key)
+    plan = Plan(case.thin, num_samples=case.num_samples)
+    samples = run_chains(case.kernel, potential, state, plan=plan, key=key)
     exact = case.oracle(target, state)
     rows = compare(estimate(samples), known(exact), posterior)
     if case.approximation is not None:

@@ -195,7 +195,7 @@ def _adapted(o: SamplingOptions) -> float:
     return 0.1 if o.step_size is None else o.step_size
 
 
-KERNELS: dict[str, Callable[[SamplingOptions, int], AbstractKernel]] = {
+KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
     "constant-sgd": lambda o, n: ConstantSGD(),
     "hmc": lambda o, n: HMC(
         num_integration_steps=o.num_integration_steps, step_size=_adapted(o)
@@ -302,7 +302,8 @@ def judge_samples(
     """Everything a result reports of samples, and their prediction of the test rows.
 
     R-hat and effective sample sizes are those of the outputs (class probabilities) at a
-    few test rows, the worst of them; `None` for fewer than 4 samples of a chain.
+    few test rows, the worst of them; `None` for fewer than 4 samples of a chain. They
+    compare chains with each other, so that `chains_started` belongs to them.
 
     Args:
         samples: of the network.
@@ -324,6 +325,7 @@ def judge_samples(
         scores["step_size"] = float(info["step_size"][:, -1].mean())
     for name, values in samples.chain_info.items():
         scores[name] = np.asarray(values).tolist()
+    scores["chains_started"] = samples.starts
     if samples.num_samples >= 4:
         every = max(1, samples.num_samples // _DIAGNOSED_SAMPLES)
         found = samples.function_diagnostics(data.test.x[:_DIAGNOSED_ROWS], every=every)

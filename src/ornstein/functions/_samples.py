@@ -49,6 +49,7 @@ class PosteriorSamples(AbstractRandomFunction):
         info: what the kernel says of each step behind a sample, (chains, samples).
         chain_info: numbers of each chain, (chains,): of its warm-up.
         notes: sentences about what is wrong with the chains.
+        starts: where the chains began, in words: what R-hat could see.
 
     Raises:
         ValueError: if chains are of unequal length, or nothing was sampled.
@@ -60,6 +61,7 @@ class PosteriorSamples(AbstractRandomFunction):
     info: dict[str, PyTree]
     chain_info: dict[str, PyTree] = eqx.field(default_factory=dict)
     notes: tuple[str, ...] = eqx.field(static=True, default=())
+    starts: str | None = eqx.field(static=True, default=None)
     num_members: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
@@ -180,6 +182,7 @@ class PosteriorSamples(AbstractRandomFunction):
             info=jax.tree.map(take, self.info),
             chain_info=self.chain_info,
             notes=self.notes,
+            starts=self.starts,
         )
 
     def r_hat(self) -> PyTree[Float[Array, "..."]]:

@@ -23,7 +23,18 @@ from ._advance import Sampler
 from ._burn_in import BurnIn
 from ._callback import SamplingCallback, SamplingPlan
 from ._run import Run, by_name
-from ._store import STATE, create_files, in_memory, open_files, read_header
+from ._store import (
+    STATE,
+    create_files,
+    in_memory,
+    is_unfinished,
+    open_files,
+    read_header,
+    write_header,
+)
+
+_NO_CHAIN = 2**31 - 1
+"""The number of no chain: its key is of the batches that starts are checked on."""
 
 
 class Chains(eqx.Module):
@@ -60,6 +71,7 @@ def run_chains(
     resume: bool = False,
     save_every: float = 10.0,
     settings: dict[str, Any] | None = None,
+    how_started: str | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> Chains:
     """Run a kernel's chains side by side, and keep every `thin`-th position.
@@ -83,6 +95,7 @@ def run_chains(
             stopped.
         save_every: seconds from one state to resume from to the next.
         settings: more that a resumed run must agree on, as JSON.
+        how_started: where `starts` are, in words, for those who read the folder.
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Raises:
@@ -132,7 +145,7 @@ def run_chains(
     with contextlib.nullcontext() if path is None else _alone_in(path):
         if path is None:
             arrays = in_memory(like)
-        elif resume and not _is_before_samples(path):
+        elif resume and not is_unfinished(path):
             _check_settings(path, settings)
             arrays = open_files(path, like, mode="r+")
         else:
@@ -141,7 +154,8 @@ def run_chains(
                     f"{path} exists: pass resume=True to go on with its chains, or "
                     "choose another folder."
                 )
-            arrays = create_files(path, like, settings)
+            arrays = create_files(path, like)
+            write_header(path, like, settings, starts=how_started)
         run = Run(
             sampler=sampler,
             states=states,
@@ -169,12 +183,6 @@ def _alone_in(path: Path) -> Iterator[None]:
         yield
 
 
-def _is_before_samples(path: Path) -> bool:
-    """Whether a process ended here before the header, which comes after the files."""
-    names = (file.name for file in path.iterdir())
-    return all(name == LOCK or name.endswith(".npy") for name in names)
-
-
 @contextlib.contextmanager
 def _in_one_sentence() -> Iterator[None]:
     """What a compiled program refuses, without the stacks Equinox puts around it."""
@@ -195,25 +203,26 @@ def _check_starts(
             f"`starts` have {sorted(lengths)} chains in their leaves, but every leaf "
             "needs the same number in front: stack positions, one for each chain."
         )
-    # A full pass over large data is what minibatch kernels are there to avoid.
-    if isinstance(kernel, AbstractMinibatchKernel):
-        energy_fn = lambda start: potential.estimate(start, key=key)
-    else:
-        energy_fn = potential
     num_chains = lengths.pop()
-    finite = np.asarray(_finite_starts(energy_fn, starts))
+    keys = jax.random.split(jax.random.fold_in(key, _NO_CHAIN), num_chains)
+    # A full pass over large data is what minibatch kernels are there to avoid.
+    is_minibatch = isinstance(kernel, AbstractMinibatchKernel)
+    finite = np.asarray(_finite_starts(potential, starts, keys, is_minibatch))
     for chain in np.flatnonzero(~finite):
         check_start(potential, jax.tree.map(lambda a, c=chain: a[c], starts))
     return num_chains
 
 
 @eqx.filter_jit
-def _finite_starts(energy_fn, starts):
-    def is_finite(start):
+def _finite_starts(potential, starts, keys, is_minibatch: bool):
+    def is_finite(start_and_key):
+        start, key = start_and_key
+        estimate = lambda q: potential.estimate(q, key=key)
+        energy_fn = estimate if is_minibatch else potential
         parts = jax.tree.leaves(jax.value_and_grad(energy_fn)(start))
         return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in parts]))
 
-    return jax.lax.map(is_finite, starts)
+    return jax.lax.map(is_finite, (starts, keys))
 
 
 def _chain_keys(

@@ -16,11 +16,15 @@ from ..likelihood import AbstractLikelihood
 from ..train import CheckpointError
 from ._store import (
     STATE,
+    add_checksums,
+    check_samples,
     create_files,
     flush,
+    no_checksums,
     open_files,
     read_header,
     read_progress,
+    write_header,
 )
 
 
@@ -39,13 +43,22 @@ def save_samples(folder: str | Path, samples: PosteriorSamples) -> None:
         raise FileExistsError(f"{path} exists: choose another folder.")
     tree = (samples.positions, samples.info)
     chain_info = {k: np.asarray(a).tolist() for k, a in samples.chain_info.items()}
-    files = create_files(path, tree, None, chain_info=chain_info)
+    files = create_files(path, tree)
 
     def write(file, array):
         file[...] = array
 
     jax.tree.map(write, files, tree)
     flush(files)
+    # Last: a folder with a header is whole.
+    write_header(
+        path,
+        tree,
+        None,
+        starts=samples.starts,
+        chain_info=chain_info,
+        checksums=add_checksums(no_checksums(files), files),
+    )
 
 
 def load_samples(
@@ -66,7 +79,8 @@ def load_samples(
         where: as `sample` was given it.
 
     Raises:
-        CheckpointError: if there are no samples, or they are of another model.
+        CheckpointError: if there are no samples, they are of another model, or not
+            those that were written.
     """
     path = Path(folder)
     header = read_header(path)
@@ -84,18 +98,19 @@ def load_samples(
     }
     like = (jax.tree.map(with_lengths, (params, scale)), info)
     positions, info = open_files(path, like)
-    chain_info = header["chain_info"]
+    num_kept = header["num_samples"]
+    checksums, chain_info = header["checksums"], header["chain_info"]
     if header["settings"] is not None:
-        state = path / STATE
-        num_kept = 0
-        if state.exists():
-            meta = read_progress(state)
-            num_kept, chain_info = meta["num_kept"], meta["chain_info"]
+        meta = read_progress(path / STATE)
+        num_kept, chain_info = meta.get("num_kept", 0), meta.get("chain_info", {})
+        checksums = meta.get("checksums")
         if num_kept == 0:
             raise CheckpointError(
                 f"{path} has no samples yet: its chains are in their warm-up; go on "
                 "with `sample(..., resume=True)`."
             )
+    check_samples(path, (positions, info), num_kept, checksums)
+    if num_kept < header["num_samples"]:
         positions, info = jax.tree.map(lambda a: a[:, :num_kept], (positions, info))
     return PosteriorSamples(
         network,
@@ -103,4 +118,5 @@ def load_samples(
         positions,
         info=info,
         chain_info=chain_info,
+        starts=header["starts"],
     )

@@ -6,6 +6,7 @@ import numpy as np
 from .._types import Array, PyTree
 from ..functions import PosteriorSamples, split_r_hat
 from ._burn_in import BurnIn
+from ._starts import FROM_ONE_POINT
 
 _FEW_ACCEPTED = 0.01
 _HIGH_R_HAT = 1.05
@@ -78,5 +79,10 @@ def judge_chains(
         notes.append(
             f"The chains do not agree on the training rows' outputs (R-hat "
             f"{r_hat:.3f}, above {_HIGH_R_HAT}): sample longer, or from more chains."
+        )
+    elif samples.num_chains > 1 and (samples.starts or "").startswith(FROM_ONE_POINT):
+        notes.append(
+            f"R-hat is {r_hat:.3f}, but the chains started {samples.starts}: other "
+            "modes are not seen; leave out `jitter` for chains that start apart."
         )
     return notes

@@ -18,7 +18,7 @@ from ..train._model_file import load_model, save_model
 from ._advance import Kept, Sampler
 from ._burn_in import BurnIn, is_minibatch, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
-from ._store import flush, read_progress
+from ._store import add_checksums, check_samples, flush, no_checksums, read_progress
 
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, files and Ctrl-C come between calls."""
@@ -64,16 +64,17 @@ class Run:
         self.num_kept = 0
         self.num_divergent = 0
         self.chain_info: dict[str, np.ndarray] = {}
+        self.checksums = no_checksums(arrays)
         self.num_next = 1  # compiles
         self.is_between_steps = False  # when interrupted, saving loses nothing
 
     def resume(self) -> None:
         """Go on from the saved states; from the start if there are none yet."""
         assert self.state_path is not None
-        if not self.state_path.is_file():
+        meta = read_progress(self.state_path)
+        if not meta:
             return
         self.states = load_model(self.state_path, self.states)
-        meta = read_progress(self.state_path)
         self.step, self.num_kept = meta["step"], meta["num_kept"]
         self.num_divergent = meta["num_divergent"]
         self.chain_info = meta["chain_info"]
@@ -82,6 +83,9 @@ class Run:
                 f"{self.state_path} is of {self.num_kept} samples, more than the "
                 f"{self.plan.num_samples} that there is room for: sample again."
             )
+        checksums: Any = meta.get("checksums")
+        check_samples(self.state_path.parent, self.arrays, self.num_kept, checksums)
+        self.checksums = checksums
 
     def go(self) -> None:
         """Run the chains to their end."""
@@ -161,6 +165,7 @@ class Run:
                 jax.tree.leaves((positions, infos)), jax.tree.leaves(new), strict=True
             ):
                 array[:, rows] = part
+            self.checksums = add_checksums(self.checksums, new)
             self.states = states
             self.step = int(next_step)
             self.num_kept += num
@@ -210,6 +215,7 @@ class Run:
             "num_kept": self.num_kept,
             "num_divergent": self.num_divergent,
             "chain_info": {name: a.tolist() for name, a in self.chain_info.items()},
+            "checksums": self.checksums,
         }
         save_model(self.state_path, self.states, hyperparameters=meta)
         self.saved = time.monotonic()

@@ -22,6 +22,7 @@ from ._burn_in import BurnIn
 from ._callback import SamplingCallback
 from ._chains import run_chains
 from ._judge import judge_chains
+from ._starts import GIVEN, Starts, starts_of
 
 logger = logging.getLogger("ornstein")
 
@@ -42,7 +43,7 @@ def sample(
     likelihood_prior: AbstractPrior | None = None,
     batch_size: int = 100,
     burn_in: BurnIn | None = None,
-    jitter: float = 0.01,
+    jitter: float | None = None,
     starts: Params = None,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -73,8 +74,11 @@ def sample(
         batch_size: rows behind a minibatch kernel's step; clipped to the data.
         burn_in: ends a minibatch kernel's warm-up once injected noise dominates, at
             the latest after `num_warmup` steps: `BurnIn()`.
-        jitter: standard deviation of normal noise on the parameters that the network
-            came with, from which each chain starts apart.
+        jitter: start near the parameters that the network came with, at a normal
+            distance of this standard deviation: for a network that was trained. R-hat
+            then cannot show another mode. By default chains start apart, as R-hat asks,
+            each at a draw of its own from the prior that is no larger in any array than
+            the network.
         starts: positions to start from instead, chains first: (parameters, scale), as
             in `PosteriorSamples.positions[...][:, -1]`.
         folder: write samples here as the chains run; they are then read from there,
@@ -104,7 +108,7 @@ def sample(
         )
     check_data(split, "split")
     check_positive(num_chains=num_chains)
-    if not 0 <= jitter < float("inf"):
+    if jitter is not None and not 0 <= jitter < float("inf"):
         raise ValueError(f"`jitter` must not be negative, got {jitter}.")
     potential = Potential(
         model,
@@ -121,13 +125,18 @@ def sample(
         )
     start_key, chain_key = jax.random.split(key)
     if starts is None:
-        starts = jittered(potential.start, num_chains, jitter, key=start_key)
+        begun = starts_of(potential, num_chains, jitter=jitter, key=start_key)
     else:
+        if jitter is not None:
+            raise ValueError(
+                "`starts` and `jitter` both say where chains start: give one of them."
+            )
         _check_like(starts, potential.start, num_chains)
+        begun = Starts(starts, GIVEN)
     chains = run_chains(
         kernel,
         potential,
-        starts,
+        begun.positions,
         key=chain_key,
         num_samples=num_samples,
         num_warmup=num_warmup,
@@ -142,6 +151,7 @@ def sample(
             "prior": eqx.tree_pformat((prior, likelihood_prior), short_arrays=False),
             "likelihood": eqx.tree_pformat(likelihood, short_arrays=False),
         },
+        how_started=begun.how,
         callbacks=callbacks,
     )
     samples = PosteriorSamples(
@@ -150,28 +160,12 @@ def sample(
         chains.positions,
         info=chains.info,
         chain_info=chains.chain_info,
+        starts=begun.how,
     )
     notes = judge_chains(samples, potential.x, burn_in)
     for note in notes:
         logger.warning(note)
     return dataclasses.replace(samples, notes=tuple(notes))
-
-
-@eqx.filter_jit
-def jittered(
-    position: Params, num_chains: int, jitter: float, *, key: PRNGKeyArray
-) -> Params:
-    """A position for each chain, chains first: a common one plus normal noise."""
-    leaves, treedef = jax.tree.flatten(position)
-    keys = jax.random.split(key, len(leaves))
-
-    def spread(leaf, leaf_key):
-        shape = (num_chains, *leaf.shape)
-        noise = jax.random.normal(leaf_key, shape, leaf.dtype)
-        return jnp.broadcast_to(leaf, shape) + jitter * noise
-
-    spreads = [spread(a, k) for a, k in zip(leaves, keys, strict=True)]
-    return jax.tree.unflatten(treedef, spreads)
 
 
 def _check_like(starts: Params, position: Params, num_chains: int) -> None:

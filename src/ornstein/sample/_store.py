@@ -3,12 +3,16 @@
 A folder has `samples.json` (what the files hold, and the settings of the run), one
 `.npy` file for each array, written in place as memory maps, and `state.npz`, from
 which the chains go on. Nothing in it is a pickle.
+
+A chain's samples lie one after the other in a file, so that its checksum grows with
+them: each is hashed once as it is written, and all of them when a folder is opened.
 """
 
 import json
 import os
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +22,7 @@ from .._files import check_npy, read_json
 from .._types import PyTree
 from ..train import CheckpointError, load_hyperparameters
 from ..train._atomic import naming, write_atomically
+from ..train._lock import LOCK
 
 STATE = "state.npz"
 _HEADER = "samples.json"
@@ -28,7 +33,14 @@ _HEADER_NAMES = (
     "arrays",
     "settings",
     "chain_info",
+    "starts",
+    "checksums",
 )
+
+_REMEDY = "put the file back, or sample again into another folder"
+
+Checksums: TypeAlias = list[list[int]]
+"""For each array, one of each chain's samples so far."""
 
 
 def in_memory(like: PyTree) -> PyTree[np.ndarray]:
@@ -40,33 +52,78 @@ def in_memory(like: PyTree) -> PyTree[np.ndarray]:
     return jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), like)
 
 
-def create_files(
+def no_checksums(like: PyTree) -> Checksums:
+    """Those of chains without samples."""
+    return [[0] * a.shape[0] for a in jax.tree.leaves(like)]
+
+
+def add_checksums(checksums: Checksums, parts: PyTree[np.ndarray]) -> Checksums:
+    """Those of chains that have some more samples.
+
+    Args:
+        checksums: until now.
+        parts: the new samples, chains first.
+    """
+    return [
+        [zlib.crc32(np.ascontiguousarray(a[c]).data, crc) for c, crc in enumerate(crcs)]
+        for crcs, a in zip(checksums, map(_raw, jax.tree.leaves(parts)), strict=True)
+    ]
+
+
+def create_files(folder: Path, like: tuple[PyTree, dict[str, Any]]) -> PyTree:
+    """Empty arrays in files of a folder: whole, and zeros, before they are mapped.
+
+    A folder is none of samples before `write_header`.
+
+    Args:
+        folder: new, or empty, or one that was never finished.
+        like: (position, info) with shapes and types, chains and samples first.
+
+    Raises:
+        OSError: if the disk has no room for all samples.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    leaves, treedef = jax.tree.flatten(like)
+    arrays = []
+    for i, a in enumerate(leaves):
+        path, dtype = folder / f"{i}.npy", _stored(a.dtype)
+        description = {
+            "descr": np.lib.format.dtype_to_descr(dtype),
+            "fortran_order": False,
+            "shape": tuple(a.shape),
+        }
+        with naming(path), path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, description)
+            begin, size = file.tell(), int(np.prod(a.shape)) * dtype.itemsize
+            # On a full disk a map ends the process; this ends in a sentence.
+            if size and hasattr(os, "posix_fallocate"):
+                file.flush()
+                os.posix_fallocate(file.fileno(), begin, size)
+            file.truncate(begin + size)
+        arrays.append(np.load(path, mmap_mode="r+").view(a.dtype))
+    return jax.tree.unflatten(treedef, arrays)
+
+
+def write_header(
     folder: Path,
     like: tuple[PyTree, dict[str, Any]],
     settings: dict[str, Any] | None,
     *,
+    starts: str | None,
     chain_info: dict[str, Any] | None = None,
-) -> PyTree[np.ndarray]:
-    """Empty arrays in files of a new folder.
+    checksums: Checksums | None = None,
+) -> None:
+    """Say what the files of a folder hold, once they are there.
 
     Args:
-        folder: new or empty.
-        like: (position, info) with shapes and types, chains and samples first.
+        folder: of `create_files`.
+        like: as it was given.
         settings: of a run whose chains may go on, as JSON.
+        starts: where chains began, in words.
         chain_info: of chains that are over, as JSON.
+        checksums: likewise.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    leaves, treedef = jax.tree.flatten(like)
-    arrays = [
-        np.lib.format.open_memmap(
-            folder / f"{i}.npy", mode="w+", dtype=_stored(a.dtype), shape=a.shape
-        ).view(a.dtype)
-        for i, a in enumerate(leaves)
-    ]
-    for i in range(len(leaves)):
-        _reserve(folder / f"{i}.npy")
-    # The header is last: a folder with one is whole.
-    num_chains, num_samples = leaves[0].shape[:2]
+    num_chains, num_samples = jax.tree.leaves(like)[0].shape[:2]
     header = {
         "num_chains": num_chains,
         "num_samples": num_samples,
@@ -74,9 +131,20 @@ def create_files(
         "arrays": _describe(like),
         "settings": settings,
         "chain_info": chain_info,
+        "starts": starts,
+        "checksums": checksums,
     }
     write_atomically(folder / _HEADER, json.dumps(header, indent=2).encode())
-    return jax.tree.unflatten(treedef, arrays)
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a folder has nothing but files that were never said to be whole."""
+    return folder.is_dir() and all(
+        file.suffix == ".npy"
+        or file.name == LOCK
+        or file.name.startswith(f".{_HEADER}.")
+        for file in folder.iterdir()
+    )
 
 
 def open_files(folder: Path, like: PyTree, *, mode: str = "r") -> PyTree[np.ndarray]:
@@ -88,7 +156,7 @@ def open_files(folder: Path, like: PyTree, *, mode: str = "r") -> PyTree[np.ndar
         mode: "r", or "r+" to go on writing.
 
     Raises:
-        CheckpointError: if they are not those, or a file is cut short.
+        CheckpointError: if they are not those, or a file has lost or gained bytes.
     """
     header = read_header(folder)
     found, wanted = header["arrays"], _describe(like)
@@ -100,25 +168,64 @@ def open_files(folder: Path, like: PyTree, *, mode: str = "r") -> PyTree[np.ndar
     arrays = []
     for i, (name, leaf) in enumerate(zip(wanted, leaves, strict=True)):
         path = folder / f"{i}.npy"
+        if not path.exists():
+            raise CheckpointError(f"{path} ({name}) is not there: {_REMEDY}.")
         try:
             check_npy(path)
-            array = np.load(path, mmap_mode=mode, allow_pickle=False)  # pyright: ignore[reportArgumentType]
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise CheckpointError(
-                f"{path} cannot be read ({error}): sample again."
+                f"{path} ({name}) cannot be read ({error}): {_REMEDY}."
             ) from error
-        if array.shape[:2] != leaf.shape[:2]:
+        shape, dtype, size = array.shape, array.dtype, array.offset + array.nbytes
+        if shape[:2] != leaf.shape[:2]:
             raise CheckpointError(
                 f"{path} ({name}) has chains of unequal length with the rest, "
-                f"{array.shape[:2]} instead of {leaf.shape[:2]}: sample again."
+                f"{shape[:2]} instead of {leaf.shape[:2]}: {_REMEDY}."
             )
-        if array.shape != leaf.shape or array.dtype != _stored(leaf.dtype):
+        if shape != leaf.shape or dtype != _stored(leaf.dtype):
             raise CheckpointError(
-                f"{path} holds another model's {name}: {array.dtype}"
-                f"{list(array.shape)} instead of {leaf.dtype}{list(leaf.shape)}."
+                f"{path} holds another model's {name}: {dtype}"
+                f"{list(shape)} instead of {leaf.dtype}{list(leaf.shape)}."
             )
+        if path.stat().st_size != size or not array.flags.c_contiguous:
+            raise CheckpointError(
+                f"{path} ({name}) has {path.stat().st_size} bytes instead of {size}: "
+                f"{_REMEDY}."
+            )
+        # Only now: a map for writing fills up what a file has lost with zeros.
+        array = np.load(path, mmap_mode=mode, allow_pickle=False)  # pyright: ignore[reportArgumentType]
         arrays.append(array.view(leaf.dtype))
     return jax.tree.unflatten(treedef, arrays)
+
+
+def check_samples(
+    folder: Path, arrays: PyTree[np.ndarray], num_kept: int, checksums: Any
+) -> None:
+    """Refuse samples that are not those that were written.
+
+    Args:
+        folder: of the files.
+        arrays: as `open_files` gave them.
+        num_kept: samples of each chain.
+        checksums: of those.
+
+    Raises:
+        CheckpointError: naming the file.
+    """
+    kept = jax.tree.map(lambda a: a[:, :num_kept], arrays)
+    found = add_checksums(no_checksums(kept), kept)
+    if not isinstance(checksums, list) or len(checksums) != len(found):
+        raise CheckpointError(
+            f"{folder} has no checksums of its samples, so that nobody can tell "
+            f"whether they are whole: {_REMEDY}."
+        )
+    for i, name in enumerate(_describe(arrays)):
+        if found[i] != checksums[i]:
+            raise CheckpointError(
+                f"{folder / f'{i}.npy'} ({name}) does not hold what was written to "
+                f"it, by its checksum: {_REMEDY}."
+            )
 
 
 def read_header(folder: Path) -> dict[str, Any]:
@@ -143,22 +250,32 @@ def read_progress(state: Path) -> dict[str, Any]:
     """How far the chains of a folder are, as their state file has it.
 
     Returns:
-        The whole numbers `step`, `num_kept` and `num_divergent`, and `chain_info`, of
-        arrays.
+        The whole numbers `step`, `num_kept` and `num_divergent`, `chain_info`, of
+        arrays, and `checksums`; nothing if there is no file yet.
 
     Raises:
         CheckpointError: if the file is damaged.
     """
-    meta = load_hyperparameters(state)
+    if not state.exists():
+        return {}
     try:
+        meta = load_hyperparameters(state)
         counts = {n: meta[n] for n in ("step", "num_kept", "num_divergent")}
         if any(type(count) is not int or count < 0 for count in counts.values()):
             raise TypeError("steps and samples are counted")
-        return {**counts, "chain_info": _as_arrays(meta["chain_info"])}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        chain_info = _as_arrays(meta["chain_info"])
+    except (
+        CheckpointError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:
         raise CheckpointError(
-            f"{state} does not say how far its chains are, or is damaged: sample again."
+            f"{state} is damaged, and with it the place to which the chains had come: "
+            f"{_REMEDY}."
         ) from error
+    return {**counts, "chain_info": chain_info, "checksums": meta.get("checksums")}
 
 
 def _check_header(header: dict[str, Any]) -> None:
@@ -189,11 +306,9 @@ def flush(arrays: PyTree[np.ndarray]) -> None:
             array.flush()
 
 
-def _reserve(path: Path) -> None:
-    """Take the room now: a disk that is full under a memory map kills the process."""
-    if hasattr(os, "posix_fallocate"):
-        with naming(path), path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+def _raw(array: np.ndarray) -> np.ndarray:
+    """As it is in the file."""
+    return np.asarray(array).view(_stored(array.dtype))
 
 
 def _describe(like: PyTree) -> dict[str, Any]:

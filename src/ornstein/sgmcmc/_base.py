@@ -55,8 +55,8 @@ class SGInfo(eqx.Module):
         step_size: at this step.
         is_divergent: energy, gradient or momentum are no longer finite.
         is_sampling: whether the step may be kept as a sample; `Cyclical` says no.
-        kinetic_temperature: $|v|^2 / (D \eta)$ after the step, T in the long run;
-            `None` for kernels without a momentum.
+        kinetic_temperature: T in the long run, if the position is as hot as it should
+            be; see `kinetic_temperature`. `None` for kernels without a momentum.
         acceptance_rate: probability with which a Metropolis test accepted; `None` for
             kernels without one.
     """
@@ -133,6 +133,28 @@ def square_norm(tree: Params) -> Float[Array, ""]:
 def num_entries(tree: Params) -> int:
     """D: the numbers in all leaves together."""
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
+def kinetic_temperature(
+    momentum: Params, eta: RealScalar, lost: RealScalar = 0.0
+) -> Float[Array, ""]:
+    r"""The position's heat, $\frac{1}{D} E[\theta \cdot \nabla U]$, by its momentum.
+
+    $(1 - a/2) |v|^2 / (D \eta)$ where a step takes the part $a$ of the momentum and
+    then adds what is left to the position, $v' = (1 - a) v - \eta \nabla \tilde U +
+    \xi$, $\theta' = \theta + v'$. At rest $E|\theta'|^2 = E|\theta|^2$, so that
+    $E[\theta \cdot v'] = -\frac12 E|v|^2$ and $E[\theta' \cdot v'] = \frac12 E|v|^2$;
+    the product of the first line with $\theta$ then gives $\eta E[\theta \cdot \nabla
+    U] = (1 - a/2) E|v|^2$, whatever the target, the step and the noise. For $e^{-U/T}$
+    the left-hand side is $\eta D T$.
+
+    Args:
+        momentum: v.
+        eta: η, its square in units of the temperature.
+        lost: a; 0 for a leapfrog's, which belongs to the time of the position.
+    """
+    mean_square = square_norm(momentum) / num_entries(momentum)
+    return mean_square * (1 - lost / 2) / eta
 
 
 def is_cold(temperature: Schedule) -> bool:

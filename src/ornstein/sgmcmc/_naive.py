@@ -16,7 +16,7 @@ from ._base import (
     combine_trees,
     estimate_gradient,
     init_state,
-    num_entries,
+    kinetic_temperature,
     root,
     square_norm,
     step_info,
@@ -108,7 +108,7 @@ class NaiveSGHMC(AbstractMinibatchKernel):
             rate = self._acceptance_rate(potential, start, end, eta, temperature)
             is_accepted = jr.uniform(accept_key) < rate
             end = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), end, start)
-        kinetic = square_norm(end[1]) / (num_entries(end[1]) * eta)
+        kinetic = kinetic_temperature(end[1], eta)
         info = step_info(self.step_size, state, energies[-1], norms[-1], kinetic, rate)
         return state.move(*end), info
 

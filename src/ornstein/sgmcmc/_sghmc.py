@@ -18,7 +18,7 @@ from ._base import (
     estimate_gradient,
     init_state,
     is_cold,
-    num_entries,
+    kinetic_temperature,
     ratio,
     root,
     square_norm,
@@ -40,6 +40,11 @@ class SGHMC(AbstractMinibatchKernel):
     variance $V$ is part of the noise that friction asks; $b$ is that part. Eq. (46) of
     Jospin et al. (whose $\tilde U$ should read $U$) is a = b: nothing is injected.
 
+    The momentum runs half a step behind the position. A fresh one is of the position's
+    own time, so that the kick after it is half of one, $\eta / (2 - a)$ exactly, and
+    its variance $T \eta / (1 - a/2)$. With a whole kick, as in Chen et al., the law at
+    rest of trajectories of L short steps has the variance $T / (1 + 1/L)$.
+
     Without noise (T = 0), from rest, with a constant step and no refreshment, it is SGD
     of learning rate $\eta$ with momentum 1 - a.
 
@@ -59,7 +64,8 @@ class SGHMC(AbstractMinibatchKernel):
 
     References:
         Chen, Fox & Guestrin (2014), Stochastic gradient Hamiltonian Monte Carlo, eq.
-        (15); Jospin et al. (2022), eq. (46). Departs from both in T and M's place.
+        (15); Jospin et al. (2022), eq. (46). Departs from both in T, M's place and the
+        kick of a fresh momentum.
     """
 
     step_size: Schedule
@@ -117,26 +123,31 @@ class SGHMC(AbstractMinibatchKernel):
         fresh_key, moves_key = jr.split(key)
         a, eta, injected = self._coefficients(state.num_steps)
 
-        def move(qv, move_key):
+        def move(qv, inputs):
             position, momentum = qv
+            part, move_key = inputs
+            kick = part * eta
             batch_key, noise_key = jr.split(move_key)
             energy, gradient = estimate_gradient(potential, position, key=batch_key)
             if is_cold(self.temperature):
-                momentum = combine_trees((1 - a, -eta), momentum, gradient)
+                momentum = combine_trees((1 - a, -kick), momentum, gradient)
             else:
                 noise = normal_like(position, key=noise_key)
+                # A smaller kick brings less of the noise that is left out.
+                spared = self.noise_estimate * eta**2 * (1 - part**2)
                 momentum = combine_trees(
-                    (1 - a, -eta, root(injected)), momentum, gradient, noise
+                    (1 - a, -kick, root(injected + spared)), momentum, gradient, noise
                 )
             position = combine_trees((1, 1), position, momentum)
             return (position, momentum), (energy, square_norm(gradient))
 
-        momentum = self._refresh(state, eta, key=fresh_key)
+        momentum, first = self._refresh(state, a, eta, key=fresh_key)
         keys = jr.split(moves_key, self.num_integration_steps)
+        parts = jnp.ones(len(keys)).at[0].set(first)
         (position, momentum), (energies, square_norms) = jax.lax.scan(
-            move, (state.position, momentum), keys
+            move, (state.position, momentum), (parts, keys)
         )
-        kinetic = square_norm(momentum) / (num_entries(momentum) * eta)
+        kinetic = kinetic_temperature(momentum, eta, a)
         info = step_info(self.step_size, state, energies[-1], square_norms[-1], kinetic)
         return state.move(position, momentum), info
 
@@ -166,14 +177,17 @@ class SGHMC(AbstractMinibatchKernel):
         injected = 2 * (a * at(self.temperature, step) - b) * eta
         return a, eta, injected
 
-    def _refresh(self, state: SGState, eta: RealScalar, *, key: PRNGKeyArray) -> Params:
-        """The momentum to start from: v ~ N(0, T η) every so many calls."""
+    def _refresh(
+        self, state: SGState, a: RealScalar, eta: RealScalar, *, key: PRNGKeyArray
+    ) -> tuple[Params, RealScalar]:
+        """The momentum to start from, and the part that its kick is."""
         if self.resample_every is None:
-            return state.momentum
-        scale = root(at(self.temperature, state.num_steps) * eta)
+            return state.momentum, 1.0
+        scale = root(at(self.temperature, state.num_steps) * eta / (1 - a / 2))
         fresh = lambda: combine_trees((scale,), normal_like(state.momentum, key=key))
         is_due = state.num_steps % self.resample_every == 0
-        return jax.lax.cond(is_due, fresh, lambda: state.momentum)
+        momentum = jax.lax.cond(is_due, fresh, lambda: state.momentum)
+        return momentum, jnp.where(is_due, 1 / (2 - a), 1.0)
 
 
 def _is_true(condition) -> bool:
