@@ -22,11 +22,8 @@ from ornstein.experiments._exact_control import (
     read,
     regulate,
 )
-from ornstein.experiments._exact_functions import (
-    ensemble_rows,
-    function_cases,
-    function_rows,
-)
+from ornstein.experiments._exact_function_cases import function_cases
+from ornstein.experiments._exact_functions import ensemble_rows, function_rows
 from ornstein.functions import SDEBNN, ImplicitBNN, LatentSDE
 
 CASES = {case.method: case for case in function_cases()}

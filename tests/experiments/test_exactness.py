@@ -16,6 +16,7 @@ from ornstein.experiments import EXPERIMENTS, Study
 from ornstein.experiments._exact_cases import (
     BATCH_SIZE,
     CONSTANT_SGD,
+    command_line_cases,
     linear_cases,
     logistic_claims,
     sghmc,
@@ -50,11 +51,13 @@ from ornstein.experiments._moment_equation import (
     kick_map,
     lyapunov,
 )
+from ornstein.experiments._sampling import KERNELS
 from ornstein.functions import Reparameterised
 from ornstein.mcmc import Langevin
 from ornstein.potential import AbstractPotential, Potential
 from ornstein.prior import AbstractLeafPrior
-from ornstein.sgmcmc import SGHMC, SGLD
+from ornstein.sgmcmc import SGHMC, SGLD, _sgnht
+from ornstein.sgmcmc._base import kinetic_temperature
 
 TARGET = linear_regression()
 POSTERIOR = TARGET.posterior()
@@ -263,6 +266,9 @@ def test_whole_table(tmp_path: Path):
     assert "dropout" in said[-1]
     methods = {row["method"].split(",")[0] for row in rows}
     assert methods >= {"HMC", "NUTS", "SGNHT", "PreconditionedSGLD", "MeanField"}
+    assert methods >= {"SDEBNN", "ImplicitBNN", "LatentSDE", "Ensemble of SDEBNN"}
+    at_defaults = {row["method"] for row in rows if "command line" in row["method"]}
+    assert len(at_defaults) == len(KERNELS)
 
 
 # Planted faults: each turns its row red
@@ -325,6 +331,18 @@ def test_planted_in_sghmc():
         exact = known(sghmc(0.1, 6.0, 60.0)(TARGET, state))
         rows = compare(estimate(samples), exact, POSTERIOR)
         assert is_green(rows) == is_right
+
+
+@pytest.mark.slow
+def test_planted_in_sgnht_at_the_command_line(monkeypatch):
+    """A thermostat that reads the momentum alone: 5 % however small the step."""
+    plain = lambda momentum, eta, lost: kinetic_temperature(momentum, eta)
+    monkeypatch.setattr(_sgnht, "kinetic_temperature", plain)
+    (case,) = [c for c in command_line_cases() if "SGNHT" in c.method]
+    # Another length: a program compiled without the fault is not met again.
+    mean, covariance = linear_rows(case._replace(num_samples=30), seed=0)
+    assert mean["within_bound"]
+    assert not covariance["within_bound"]
 
 
 def test_planted_without_acceptance():

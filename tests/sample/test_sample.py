@@ -398,7 +398,7 @@ def test_what_a_compiled_program_refuses_is_one_sentence():
 def test_a_start_without_a_density_names_the_term():
     bad = eqx.tree_at(lambda m: m.bias, linear(), jnp.array([jnp.nan]))
     with pytest.raises(ValueError, match="log prior"):
-        run(HMC(3), model=bad)
+        run(HMC(3), model=bad, jitter=0.0)
     with pytest.raises(ValueError, match=r"\[1, 2\] chains"):
         run_chains(
             HMC(3),

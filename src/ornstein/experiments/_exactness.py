@@ -39,13 +39,8 @@ from ._exact_chains import (
     run_chains,
     warm_state,
 )
-from ._exact_functions import (
-    NUM_DRAWS,
-    NUM_MEMBERS,
-    ensemble_rows,
-    function_cases,
-    function_rows,
-)
+from ._exact_function_cases import function_cases
+from ._exact_functions import NUM_DRAWS, NUM_MEMBERS, ensemble_rows, function_rows
 from ._exact_targets import (
     LinearRegression,
     LogisticRegression,

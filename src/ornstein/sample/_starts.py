@@ -66,7 +66,8 @@ def apart(potential: Potential, num_chains: int, *, key: PRNGKeyArray) -> Params
 
     def shorten(drawn: Array, own: Array) -> Array:
         size, length = jnp.linalg.norm(own.ravel()), jnp.linalg.norm(drawn.ravel())
-        return jnp.where((size > 0) & (length > size), drawn * (size / length), drawn)
+        is_short = (size == 0) | (length <= size)  # not of NaN, which is to show
+        return jnp.where(is_short, drawn, drawn * (size / length))
 
     def one(key: PRNGKeyArray) -> Params:
         return jax.tree.map(shorten, potential.prior.sample(params, key=key), params)
