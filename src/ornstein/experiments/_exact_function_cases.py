@@ -73,8 +73,8 @@ class _Slopes(eqx.Module):
 class _AffineDrift(eqx.Module):
     """NN_φ: affine in w, and in h of the inducing inputs, at each step of the grid."""
 
-    of_w: Float[Array, "steps weights weights"]
-    of_h: Float[Array, "steps weights inducing"]
+    of_w: Float[Array, "gains weights weights"]
+    of_h: Float[Array, "gains weights inducing"]
     constant: Float[Array, "steps weights"]
 
     @staticmethod
@@ -156,7 +156,7 @@ def _sde_bnn(num_inducing: int) -> FunctionCase:
     x = np.asarray(_XS, np.float32)[:, None]
     return FunctionCase(
         "SDEBNN, inducing inputs" if num_inducing else "SDEBNN",
-        "its bound's optimum, linear regression",
+        "optimum of its bound, linear regression",
         partial(_make_sde_bnn, num_inducing),
         Split(x, _YS.astype(np.float32)[:, None]),
         Gaussian(_SCALE),
@@ -244,7 +244,7 @@ def _implicit(num_components: int) -> FunctionCase:
     number = "one component" if num_components == 1 else f"{num_components} components"
     return FunctionCase(
         f"ImplicitBNN, {number}",
-        "its bound's optimum, linear regression",
+        "optimum of its bound, linear regression",
         partial(_make_implicit, dim, num_components, prior_scale),
         Split(target.x.astype(np.float32), target.y.astype(np.float32)[:, None]),
         Gaussian(target.scale),
@@ -326,7 +326,7 @@ def _latent_sde() -> FunctionCase:
     series = Series.of(_TIMES, _VALUES[None, :, None])
     return FunctionCase(
         "LatentSDE",
-        "its bound's optimum, a linear-Gaussian chain",
+        "optimum of its bound, linear-Gaussian chain",
         _make_latent_sde,
         Split(series, series),
         OverTime(Gaussian(_NOISE)),
