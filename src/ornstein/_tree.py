@@ -38,9 +38,9 @@ def is_at(tree: PyTree, where: Callable[[Any], PyTree]) -> PyTree[bool]:
     ids = {id(leaf) for leaf in given if eqx.is_array(leaf)}
     if ids - places.keys():
         raise ValueError(
-            f"`where` gave {len(ids - places.keys())} arrays that are no parts of the "
-            f"{type(tree).__name__} that it was shown, such as entries of an array or "
-            "what a property computes: give fields, as in `lambda net: net.layers[-1]`."
+            f"`where` gave an array that is no part of the {type(tree).__name__} that "
+            "it was shown, such as entries of an array or what a property computes: "
+            "give fields, as in `lambda net: net.layers[-1]`."
         )
     chosen = {places[found] for found in ids}
     numbers = jax.tree.unflatten(treedef, range(len(leaves)))

@@ -4,6 +4,7 @@ An array may stand in two places: `GaussianPrior(0.5, mean=w)` keeps `w`, and a
 posterior that begins at `w` had its means frozen with the prior's, without a word.
 """
 
+import inspect
 from typing import Any
 
 import equinox as eqx
@@ -166,11 +167,18 @@ def test_what_is_chosen_is_a_part():
     """Catches (seen) arrays that were looked for by identity, and not found."""
     net = network()
     where = lambda net: (net.layers[1], net.layers[0].weight[0])
-    with pytest.raises(ValueError, match=r"gave 1 arrays that are no parts of the MLP"):
+    with pytest.raises(ValueError, match="gave an array that is no part of the MLP"):
         MeanField(net, where=where)
-    with pytest.raises(ValueError, match="no parts of the Deterministic"):
+    with pytest.raises(ValueError, match="no part of the Deterministic"):
         label_tree(Deterministic(net), "weights", frozen=lambda m: jnp.zeros(2))
     frozen = lambda m: (m.network.layers[0], None, 3.0)
     labels = label_tree(Deterministic(net), "weights", frozen=frozen).network
     assert set(jax.tree.leaves(labels.layers[0])) == {"frozen"}
     assert "weights" in jax.tree.leaves(labels.layers[1])
+
+
+def test_the_old_spelling_of_frozen_is_told_the_new_one():
+    model = MeanField(MLP(1, 1, (2,), key=jr.key(0)))
+    unchecked: Any = inspect.unwrap(label_tree)  # types are checked in tests alone
+    with pytest.raises(TypeError, match=r"is a function of the module .* got a `list`"):
+        unchecked(model, "weights", frozen=[model.prior])

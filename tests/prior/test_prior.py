@@ -124,6 +124,14 @@ def test_refuses_what_is_no_prior():
         GaussianPrior(np.ones(3)).check(params)
     with pytest.raises(ValueError, match="of `ByLeaf` do not fit"):
         ByLeaf({"v": GaussianPrior()}).check(params)
+    network = nn.MLP(2, 1, (3,), key=jax.random.key(0))
+    priors = jax.tree.map(
+        lambda w: GaussianPrior(0.5, mean=w) if eqx.is_inexact_array(w) else w, network
+    )
+    fits = ByLeaf({"w": GaussianPrior()})
+    unchecked = eqx.tree_at(lambda prior: prior.priors, fits, priors)
+    with pytest.raises(TypeError, match="which is no prior: map over the parameters"):
+        unchecked.check(eqx.filter(network, eqx.is_inexact_array))
     with pytest.raises(ValueError, match="`scale` of a prior must be positive"):
         LaplacePrior(0.0)
     with pytest.raises(ValueError, match="above 0 and below 1, got 1"):

@@ -168,7 +168,15 @@ def label_tree(
         module: the tree to label.
         label: what trainable leaves are called.
         frozen: the module to what is not trained: a subtree, or a tuple of them.
+
+    Raises:
+        TypeError: if `frozen` is not a function.
     """
+    if frozen is not None and not callable(frozen):
+        raise TypeError(
+            f"`frozen` is a function of the module to its parts, got a "
+            f"`{type(frozen).__name__}`: write `frozen=lambda model: (model.prior,)`."
+        )
 
     def still(module: Module) -> PyTree:
         return batch_states(module), None if frozen is None else frozen(module)

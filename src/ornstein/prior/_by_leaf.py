@@ -37,6 +37,14 @@ class ByLeaf(AbstractPrior):
 
     def check(self, params: Params) -> None:
         """See `AbstractPrior`."""
+        for leaf in jax.tree.leaves(self.priors, is_leaf=_is_prior):
+            if not _is_prior(leaf):
+                raise TypeError(
+                    f"`ByLeaf` has a leaf of type `{type(leaf).__name__}`, which is no "
+                    "prior: map over the parameters alone, as in `jax.tree.map(lambda "
+                    "w: GaussianPrior(0.5, mean=w), eqx.filter(network, "
+                    "eqx.is_inexact_array))`."
+                )
         try:
             self._map(lambda prior, p: prior.check(p), params)
         except ValueError as error:

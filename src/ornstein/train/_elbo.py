@@ -140,10 +140,12 @@ class ImportanceWeighted(AbstractObjective):
         """
         if log_ratio is None:
             raise ValueError(
-                "`ImportanceWeighted` weighs each draw by its own log ratio, and this "
-                "model's KL is in closed form, sticks the landing, or is of rows that "
-                "meet different draws: build it with `FullMonteCarlo()` (for "
-                "`MeanField` `SampledKL()`) and one draw for a batch, or use `ELBO()`."
+                "`ImportanceWeighted` weighs each draw by its own log ratio of "
+                "posterior and prior, which this model's draws do not have (a KL in "
+                "closed form, sticking the landing, rows that meet different draws, or "
+                "no KL at all): give an SDE's model `orn.sde.FullMonteCarlo()`, "
+                "`MeanField` both `kl=orn.functions.SampledKL()` and "
+                "`estimator=orn.Reparameterised()`, or use `orn.ELBO()`."
             )
         if log_ratio == "shared" and num_rows < num_data:
             raise ValueError(
