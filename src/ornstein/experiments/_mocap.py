@@ -36,7 +36,7 @@ _CURVES = {
     "val_nll": "validation NLL, nats per value",
 }
 _PUBLISHED = (
-    "Li et al. (2020), table 2, ± a 95 % interval by the t statistic: latent SDE 4.03 "
+    "Li et al. (2020), table 2, ± perhaps a 95 % t-interval: latent SDE 4.03 "
     "± 0.20, latent ODE 5.98 ± 0.28; cited there: ODE2VAE-KL 8.09, ODE2VAE 10.06, "
     "NeuralODE 22.49, npODE 22.96. Of our rows that is `t95_test_mse`, over seeds."
 )
