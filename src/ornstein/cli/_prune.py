@@ -108,8 +108,10 @@ class Prune:
         return result
 
     def _check_output(self, sparse: Path, *inputs: Path) -> None:
+        # Without --output a file that is there is this command's own, of before.
+        name = "The file of an earlier prune," if self.output is None else "--output"
         check_outputs(
-            {"--output": sparse},
+            {name: sparse},
             inputs=inputs,
             run=self.run_folder,
             overwrite=self.overwrite,
