@@ -230,6 +230,11 @@ CASES = {
         f"train {TINY} --importance-weighted --estimator full --batch-size 8 --out new",
         "no bound on --batch-size 8 of 40 training rows",
     ),
+    "weights of one draw": (
+        f"train {TINY} --importance-weighted --estimator full --batch-size 40 "
+        "--out new",
+        "--importance-weighted with --num-draws 1 is the plain bound: give",
+    ),
     "unknown experiment": ("reproduce fig99", "'fig1', 'fig2'"),
     "reproduce into a file": ("reproduce fig1 --out x.csv", "x.csv is a file"),
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ornstein as orn
-from ornstein.cli import main
+from ornstein.cli import _train, main
 from ornstein.experiments import Keys, Recipe, prepare
 from ornstein.train import ProgressBar
 
@@ -51,6 +51,15 @@ def test_result_is_what_the_library_says(run: Path):
     nll = orn.evaluate(other, prepared.data.test.y)["nll"]
     assert result["without_drift"]["nll"] == pytest.approx(nll, rel=1e-4)
     assert result["drift_gain"] == pytest.approx(nll - scores["nll"], abs=1e-4)
+
+
+def test_result_says_what_was_minimised(run: Path):
+    """Catches (seen) a run of the importance-weighted bound that does not say so."""
+    result = json.loads((run / "result.json").read_text())
+    assert (result["objective"], result["num_draws"]) == ("elbo", 1)
+    recipe = Recipe().changed(importance_weighted=True, num_draws=8)
+    said = {"objective": "importance-weighted", "num_draws": 8}
+    assert _train._objective(recipe) == said
 
 
 def test_elbo_is_that_of_the_loss(run: Path):

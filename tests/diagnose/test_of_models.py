@@ -16,7 +16,7 @@ import ornstein as orn
 from ornstein.diagnose import diagnose
 from ornstein.diagnose._case import Case
 from ornstein.diagnose._draws_agree import between_draws, draws_agree
-from ornstein.diagnose._reversible_gap import reversible_gap
+from ornstein.diagnose._reversible_gap import _start_size, reversible_gap
 from ornstein.functions import LatentStart, NoRecognition
 from ornstein.nn import MLP
 from ornstein.sde import EulerMaruyama, Fixed, Grid, ReversibleHeun
@@ -155,7 +155,8 @@ def test_reversible_gap_is_in_units_of_what_solves_start_from(size: float):
 
 
 def test_reversible_gap_of_sequences_is_in_units_of_their_start():
-    """Neither the clock nor missing values are a size. Catches both (seen)."""
+    """Neither the clock nor missing values are a size. Catches both, and those of an
+    ensemble (all seen)."""
     start = LatentStart(2, mean=3.0, scale=4.0)
     model = orn.LatentODE.make(
         NoRecognition(2, mean=3.0, scale=4.0),
@@ -169,14 +170,29 @@ def test_reversible_gap_of_sequences_is_in_units_of_their_start():
     mask = np.ones(values.shape, bool)
     mask[0, 1:3] = False
     spoilt = np.where(mask, 50 * values, np.nan)
-    for x in (
-        orn.Series.of(ts, values, mask),
-        orn.Series.of(ts, spoilt, mask),
-        orn.Series.of(ts + 1e3, values, mask),
+    for one, x in (
+        (model, orn.Series.of(ts, values, mask)),
+        (model, orn.Series.of(ts, spoilt, mask)),
+        (model, orn.Series.of(ts + 1e3, values, mask)),
+        (orn.Ensemble([model, model]), orn.Series.of(ts + 1e3, spoilt, mask)),
     ):
-        gap, found = gaps_of(model, x, x, orn.OverTime(orn.Gaussian(0.1)))
+        gap, found = gaps_of(one, x, x, orn.OverTime(orn.Gaussian(0.1)))
         assert gap > 0
         assert found == pytest.approx(gap / 5.0, rel=1e-5)  # sqrt(3² + 4²)
+
+
+def test_reversible_gap_of_another_model_of_sequences():
+    """In units of the values that are there. Catches (seen) all leaves of a series."""
+    series = orn.Series.of(
+        1e3 * np.arange(2.0),
+        np.array([[[3.0], [np.nan]], [[4.0], [4.0]]], np.float32),
+        np.array([[[True], [False]], [[True], [True]]]),
+    )
+    model = orn.Deterministic(MLP(1, 1, (), key=jr.key(0)))
+    fit = orn.Fit(model, orn.Gaussian(0.1), None, {})
+    x = jax.tree.map(jnp.asarray, series)
+    case = Case(fit, x, x, key=KEY, num_draws=1, history={}, num_data=None)
+    assert _start_size(case) == pytest.approx(np.sqrt((9 + 16 + 16) / 3))
 
 
 def test_other_families_draws_and_scales():

@@ -35,3 +35,16 @@ def test_with_a_value_a_row_it_is_the_means_own():
     assert mean == pytest.approx(values.mean())
     assert error == pytest.approx(scipy.stats.sem(values))
     assert math.isnan(mean_and_error(np.ones(1))[1])
+
+
+def test_rows_without_values_say_nothing():
+    """Catches (seen) an error of rows that hold nothing: 20 of them beside 5 halve it,
+    and one beside a single row makes an error of 0."""
+    mean, error = mean_and_error([-30.0, 0.0], [20, 0])
+    assert mean == -1.5
+    assert math.isnan(error)
+    totals, counts = [3.0, -1.0, 4.0, 1.0, 5.0], [2, 7, 1, 8, 2]
+    padded = mean_and_error(totals + 20 * [0.0], counts + 20 * [0])
+    assert padded == mean_and_error(totals, counts)
+    with pytest.raises(ValueError, match="no value to average"):
+        mean_and_error([0.0, 0.0], [0, 0])

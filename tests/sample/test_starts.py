@@ -106,7 +106,9 @@ def test_short_draws_are_the_priors():
 
 def test_chains_start_apart_but_no_further_out_than_the_network():
     """From a wide prior fixed steps leave the finite numbers. An array of zeros has no
-    size and is drawn as it is; the scale is the likelihood's own."""
+    size, and is shortened by what the others are together, here in numpy; the scale is
+    the likelihood's own. Catches (seen) a bias at full width, a hundred times theirs.
+    """
     zero = lambda net: net.layers[-1].bias
     network = orn.nn.MLP(3, 1, [50], key=jr.key(0))
     network = eqx.tree_at(zero, network, jnp.zeros_like(zero(network)))
@@ -121,7 +123,14 @@ def test_chains_start_apart_but_no_further_out_than_the_network():
             lengths = np.linalg.norm(rows, axis=1)
             np.testing.assert_allclose(lengths, length, rtol=1e-4)
             assert length / 2 < np.linalg.norm(rows[0] - rows[1]) < 2.001 * length
-    assert np.std(np.asarray(last)) > 5
+    draws = [wide.prior.sample(wide.start[0], key=k) for k in jr.split(jr.key(4), 8)]
+    length = np.sqrt(sum(np.sum(np.asarray(a, float) ** 2) for a in own))
+    for found, draw in zip(np.asarray(last), draws, strict=True):
+        *others, bias = [np.asarray(a, float) for a in jax.tree.leaves(draw)]
+        known = [a for a, b in zip(others, own, strict=True) if np.any(b)]
+        ratio = length / np.sqrt(sum(np.sum(a**2) for a in known))
+        assert ratio < 0.1
+        np.testing.assert_allclose(found, bias * ratio, rtol=1e-4)
     (log_scale,) = jax.tree.leaves(scale)
     np.testing.assert_allclose(log_scale, np.full(8, np.log(0.3)), rtol=1e-5)
 

@@ -512,7 +512,7 @@ BAD = [
     ({"early_stopping": EarlyStopping()}, "needs a `validation` split"),
     (
         {"objective": ImportanceWeighted(), "num_draws": 2, "accumulate": 2},
-        "`ImportanceWeighted` is no mean over rows",
+        "`ImportanceWeighted` takes each batch whole",
     ),
     ({"split": NAN}, "inputs of `split` have NaN .* first in row 5"),
     (

@@ -22,7 +22,13 @@ from ornstein import nn
 from ornstein.data._base import Split
 from ornstein.functions import Deterministic, ImplicitBNN, MeanField
 from ornstein.likelihood import Gaussian
-from ornstein.train import Fit, fit, recompute_statistics
+from ornstein.train import (
+    EarlyStopping,
+    Fit,
+    fit,
+    recompute_statistics,
+    validate,
+)
 
 X = (2 * np.random.default_rng(0).standard_normal((26, 3)) + 1).astype(np.float32)
 
@@ -91,6 +97,36 @@ def test_running_mean_of_weights_has_statistics_of_its_own():
     last = by_numpy(result.model.network, X, 13)
     assert np.max(abs(last[0] - expected[0])) > 0.01
     assert eqx.tree_equal(averaged.model, result.averaged().model)
+
+
+def test_the_best_running_mean_keeps_the_statistics_that_it_was_judged_with():
+    """Bit for bit. Catches (seen) those of an earlier best epoch, and of the last."""
+    held = Split(X[:13], 0.5 * np.sin(X[:13, :2]))
+    result = fit(
+        Deterministic(Normalised(key=jr.key(0))),
+        Split(X, np.sin(X[:, :2])),
+        Gaussian(0.5),
+        key=jr.key(1),
+        num_epochs=60,
+        batch_size=13,
+        learning_rate=0.02,
+        ema_decay=0.9,
+        validation=held,
+        early_stopping=EarlyStopping(patience=3),
+    )
+    nlls = result.history["val_ema_nll"]
+    best = int(np.argmin(nlls))
+    assert 3 < best < len(nlls) - 1
+    averaged = result.averaged()
+    scores = validate(
+        averaged.model,
+        averaged.likelihood,
+        (held.x, held.y),
+        key=jr.key(0),
+        num_draws=8,
+        state=averaged.state,
+    )
+    assert scores["nll"] == nlls[best]
 
 
 def test_equinox_statistics_go_on_as_they_do_in_training():

@@ -199,6 +199,7 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         "data": recipe.data.data,
         "train_seconds": float(fit.history["seconds"][-1]),
         "num_epochs": len(fit.history["seconds"]),
+        **_objective(recipe),
         "kl_weight": options.kl_weight,
         "weights": "last" if options.ema is None else "running mean",
         "notes": list(data.notes),
@@ -214,6 +215,13 @@ def _diagnose(fit: Fit, prepared: Prepared) -> list[dict[str, Any]]:
         fit, data.test, key=key, num_rows=_DIAGNOSED_ROWS, num_data=len(data.train)
     )
     return [finding._asdict() for finding in found.findings]
+
+
+def _objective(recipe: Recipe) -> dict[str, Any]:
+    """What was minimised, and of how many draws: `elbo` is the plain bound's."""
+    options = recipe.training
+    name = "importance-weighted" if options.importance_weighted else "elbo"
+    return {"objective": name, "num_draws": options.num_draws}
 
 
 def _network(recipe: Recipe) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from ..data import Series
 from ..functions import LatentODE, LatentSDE
 from ._base import NOT_CHECKED, Checked
 from ._case import Case
@@ -34,9 +35,13 @@ def reversible_gap(case: Case) -> Checked:
 
 def _start_size(case: Case) -> float:
     """The root mean square of the inputs, as which hidden units start, or of p(z₀)."""
-    if isinstance(case.model, LatentODE | LatentSDE):
-        start = case.model.start
+    model = case.model.member(0)  # of an ensemble of latent models, one of them
+    if isinstance(model, LatentODE | LatentSDE):
+        start = model.start
         squares = [np.asarray(start.mean**2 + start.scale**2, np.float64)]
+    elif isinstance(case.x, Series):  # neither a clock nor a mask is a size
+        seen = np.asarray(case.x.values, np.float64)[np.asarray(case.x.mask)]
+        squares = [seen**2]
     else:
         squares = [np.asarray(a, np.float64) ** 2 for a in jax.tree.leaves(case.x)]
     return float(np.sqrt(np.mean([np.mean(square) for square in squares])))

@@ -270,8 +270,8 @@ class TrainingOptions:
         kl_warmup: fraction of the steps over which the KL weight rises from 0.
         num_draws: draws of the function in each step.
         importance_weighted: the tighter bound of several draws instead of their mean;
-            with --estimator full alone, and where rows share their draws with
-            --batch-size all of them.
+            with --estimator full and --num-draws above 1 alone, and where rows share
+            their draws with --batch-size all of them.
         ema: decay of a running mean of the weights, which is then tested.
         clip: largest norm of the gradient.
         accumulate: parts that each batch is cut into, for less memory.

@@ -322,14 +322,19 @@ def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
         )
     if options.accumulate > 1:
         raise ValueError(
-            f"--importance-weighted is no mean over rows, which --accumulate "
-            f"{options.accumulate} cuts into parts: leave one of them out."
+            f"--importance-weighted takes each batch whole, and --accumulate "
+            f"{options.accumulate} cuts it into parts: leave one of them out."
         )
     if draw.log_ratio == "shared" and options.batch_size < num_data:
         raise ValueError(
             f"--importance-weighted is no bound on --batch-size {options.batch_size} "
             f"of {num_data} training rows, which share their draws: give --batch-size "
             f"{num_data}, or leave it out."
+        )
+    if options.num_draws == 1:
+        raise ValueError(
+            "--importance-weighted with --num-draws 1 is the plain bound: give "
+            "--num-draws 8, or leave it out."
         )
 
 

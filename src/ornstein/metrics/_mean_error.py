@@ -15,20 +15,27 @@ def mean_and_error(
     Values of one row depend on each other, so that rows are what the error counts: of
     this ratio of two means it is, to first order,
     $\frac{1}{\bar n} \sqrt{\frac{\sum_i (t_i - R n_i)^2}{N (N - 1)}}$. With a value a
-    row it is the mean's own, and exact.
+    row it is the mean's own, and exact. Rows without values say nothing, and are left
+    out of $N$.
 
     Args:
         totals: $t_i$, the sum of each row's values.
         counts: $n_i$, how many they are; 1 by default.
 
     Returns:
-        $R$ and its standard error, which is NaN for a single row.
+        $R$ and its standard error, which is NaN for a single row of values.
+
+    Raises:
+        ValueError: if no row holds a value.
 
     References:
         Cochran (1977), "Sampling Techniques", equation 2.46.
     """
     totals = np.asarray(totals, np.float64)
     counts = np.ones_like(totals) if counts is None else np.asarray(counts, np.float64)
+    totals, counts = totals[counts > 0], counts[counts > 0]
+    if totals.size == 0:
+        raise ValueError("There is no value to average: give rows that hold some.")
     num_rows, mean = totals.size, totals.sum() / counts.sum()
     if num_rows < 2:
         return float(mean), math.nan

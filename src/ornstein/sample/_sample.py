@@ -76,9 +76,11 @@ def sample(
             the latest after `num_warmup` steps: `BurnIn()`.
         jitter: start near the parameters that the network came with, at a normal
             distance of this standard deviation: for a network that was trained. R-hat
-            then cannot show another mode. By default chains start apart, as R-hat asks,
-            each at a draw of its own from the prior that is no larger in any array than
-            the network.
+            then cannot show another mode. By default chains start apart, each at a
+            draw of its own from the prior that is no larger in any array than the
+            network: in directions of their own, but not overdispersed as R-hat asks. An
+            R-hat near 1 says that chains from such starts met; give `starts` further
+            out to ask for more.
         starts: positions to start from instead, chains first: (parameters, scale), as
             in `PosteriorSamples.positions[...][:, -1]`.
         folder: write samples here as the chains run; they are then read from there,

@@ -53,9 +53,10 @@ def apart(potential: Potential, num_chains: int, *, key: PRNGKeyArray) -> Params
     Draws of the prior, each array of which is shortened to the length of the network's:
     to chains of an untrained network they are initialisations of their own. Draws of
     full length lie so far out that fixed steps leave the finite numbers and a warm-up
-    does not come back in time (measured on `uci/yacht`). An array of zeros has no
-    length, and a learned scale is no weight: the first are drawn as they are, the
-    second stays.
+    does not come back in time (measured on `uci/yacht`). So they are not overdispersed,
+    as R-hat asks: an R-hat near 1 says that chains from such starts met. An array of
+    zeros has no length, and is shortened as all others are together; a learned scale
+    is no weight, and stays.
 
     Args:
         potential: its prior, and the network that was given.
@@ -64,17 +65,27 @@ def apart(potential: Potential, num_chains: int, *, key: PRNGKeyArray) -> Params
     """
     params, scale = potential.start
 
-    def shorten(drawn: Array, own: Array) -> Array:
-        size, length = jnp.linalg.norm(own.ravel()), jnp.linalg.norm(drawn.ravel())
-        is_short = (size == 0) | (length <= size)  # not of NaN, which is to show
-        return jnp.where(is_short, drawn, drawn * (size / length))
-
     def one(key: PRNGKeyArray) -> Params:
-        return jax.tree.map(shorten, potential.prior.sample(params, key=key), params)
+        return _shortened(potential.prior.sample(params, key=key), params)
 
     same = lambda a: jnp.broadcast_to(a, (num_chains, *a.shape))
     drawn = jax.vmap(one)(jax.random.split(key, num_chains))
     return drawn, jax.tree.map(same, scale)
+
+
+def _shortened(drawn: Params, own: Params) -> Params:
+    norm = lambda a: jnp.linalg.norm(a.ravel().astype(jnp.float32))
+    lengths, sizes = jax.tree.map(norm, drawn), jax.tree.map(norm, own)
+    # Not of a length that is NaN, which is to show.
+    ratio = lambda size, length: jnp.where(length <= size, 1.0, size / length)
+    known = jax.tree.map(lambda s, n: jnp.where(s == 0, 0.0, n), sizes, lengths)
+    together = ratio(*(norm(jnp.stack(jax.tree.leaves(t))) for t in (sizes, known)))
+
+    def shorten(a: Array, size: Array, length: Array) -> Array:
+        factor = jnp.where(size == 0, together, ratio(size, length))
+        return a * factor.astype(a.dtype)
+
+    return jax.tree.map(shorten, drawn, sizes, lengths)
 
 
 @eqx.filter_jit

@@ -31,8 +31,8 @@ class AbstractObjective(eqx.Module):
     """What is made of several draws' log likelihoods and KLs.
 
     Attributes:
-        is_mean_over_rows: whether the loss of a batch is the mean of the losses of
-            its equal parts, which gradient accumulation needs.
+        is_mean_over_rows: whether, with every model, the loss of a batch is the mean
+            of the losses of its equal parts, which gradient accumulation needs.
     """
 
     is_mean_over_rows: eqx.AbstractClassVar[bool]

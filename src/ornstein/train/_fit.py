@@ -223,8 +223,8 @@ def fit(
         raise ValueError("`resume` needs the `run` whose checkpoints to go on from.")
     if accumulate > 1 and num_draws > 1 and not objective.is_mean_over_rows:
         raise ValueError(
-            f"`{type(objective).__name__}` is no mean over rows, so accumulate="
-            f"{accumulate} would change its gradient: use accumulate=1, or `ELBO()`."
+            f"`{type(objective).__name__}` takes each batch whole, and accumulate="
+            f"{accumulate} cuts it into parts: use accumulate=1, or `ELBO()`."
         )
     data = check_data(split, "split")
     held_out = None if validation is None else check_data(validation, "validation")
