@@ -56,9 +56,9 @@ def test_result_is_what_the_library_says(run: Path):
 def test_result_says_what_was_minimised(run: Path):
     """Catches (seen) a run of the importance-weighted bound that does not say so."""
     result = json.loads((run / "result.json").read_text())
-    assert (result["objective"], result["num_draws"]) == ("elbo", 1)
+    assert (result["objective"], result["training_draws"]) == ("elbo", 1)
     recipe = Recipe().changed(importance_weighted=True, num_draws=8)
-    said = {"objective": "importance-weighted", "num_draws": 8}
+    said = {"objective": "importance-weighted", "training_draws": 8}
     assert _train._objective(recipe) == said
 
 

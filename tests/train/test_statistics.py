@@ -100,7 +100,7 @@ def test_running_mean_of_weights_has_statistics_of_its_own():
 
 
 def test_the_best_running_mean_keeps_the_statistics_that_it_was_judged_with():
-    """Bit for bit. Catches (seen) those of an earlier best epoch, and of the last."""
+    """Bit for bit. Catches (seen) those of an earlier best epoch."""
     held = Split(X[:13], 0.5 * np.sin(X[:13, :2]))
     result = fit(
         Deterministic(Normalised(key=jr.key(0))),

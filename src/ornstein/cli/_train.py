@@ -221,7 +221,7 @@ def _objective(recipe: Recipe) -> dict[str, Any]:
     """What was minimised, and of how many draws: `elbo` is the plain bound's."""
     options = recipe.training
     name = "importance-weighted" if options.importance_weighted else "elbo"
-    return {"objective": name, "num_draws": options.num_draws}
+    return {"objective": name, "training_draws": options.num_draws}
 
 
 def _network(recipe: Recipe) -> dict[str, str]:
