@@ -160,6 +160,22 @@ def test_damaged_notes_of_an_interruption_count_as_none(damage: str, calls: _Cal
     assert not begun.exists()
 
 
+def test_notes_that_are_gone_lose_no_work(tmp_path: Path):
+    """Seen failing: of two calls in one folder the second one to end lost its piece."""
+    study = Study(tmp_path, "quick", seed=0, say=lambda text: None)
+    take_away = lambda: (tmp_path / "pieces" / "a.begun").unlink() or 2
+    assert study.piece("a", 1, take_away) == 2
+    assert study.find("a", 1) == 2
+
+
+def test_a_folder_without_pieces_is_not_left_behind(tmp_path: Path, monkeypatch):
+    """Catches the folders of refused calls, made to be locked."""
+    refuse = lambda study: (_ for _ in ()).throw(ValueError("no such row"))
+    monkeypatch.setitem(EXPERIMENTS, "fig1", Experiment("", "", refuse))
+    assert main(["reproduce", "fig1", "--out", str(tmp_path / "runs" / "a")]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("damage", ["provenance", "parts", "seconds"])
 def test_a_piece_of_damaged_origins_is_refused(damage: str, calls: _Calls):
     """Seen failing: the words of Python, after all of the work was done."""
