@@ -14,6 +14,7 @@ from ..experiments import (
     KernelName,
     ModelName,
     PresetName,
+    check_numbers,
     default_model,
     preset_recipe,
     preset_sampling,
@@ -51,7 +52,8 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
 
     Raises:
         UsageError: for arguments that cannot be understood.
-        ValueError: for data without the preset that was asked for.
+        ValueError: for data without the preset that was asked for, or numbers that no
+            option takes.
         SystemExit: with code 0, once `--help` or the like was printed.
     """
     if not args:
@@ -89,6 +91,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     )
     if isinstance(command, Train | Sample) and command.resume is not None:
         _check_resume(command, defaults[type(command)])
+    check_numbers(command)
     return command
 
 
