@@ -312,7 +312,7 @@ def test_nan_weights_are_refused(run: Path, capsys):
 def command(*arguments: str) -> subprocess.Popen:
     """As people start it, without the tests' strictness."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ornstein", *arguments],
+        [sys.executable, "-m", "ornstein_program", *arguments],
         env=os.environ
         | {
             "PYTHONPATH": os.pathsep.join(sys.path),
