@@ -60,6 +60,18 @@ def test_a_full_disk_behind_the_terminal(stream, arguments, monkeypatch, capsys)
         assert said == "ornstein: standard output: No space left on device"
 
 
+@pytest.mark.parametrize("option", ["--colour blue", "--solver rk9"])
+def test_a_sentence_is_the_same_in_any_encoding(option, monkeypatch, capsys):
+    """Seen failing: the dashes of a frame within it, where there is no UTF-8."""
+    said = []
+    for encoding in ("utf-8", "ascii"):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(["train", *option.split()]) == 2
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+
+
 def test_an_interruption_while_starting_is_one_line():
     """Seen failing: a traceback of whatever was being imported."""
     code = """

@@ -22,7 +22,9 @@ from ..experiments import (
 from ._sample import Sample
 from ._train import Train
 
-_FRAME = re.compile(r"[╭╮╰╯│─]+")
+# Around a line, and instead of one; of ASCII where standard output is not UTF-8.
+_FRAME = re.compile(r"^\s*[╭╰│|+]|[╮╯│|+]\s*$")
+_RULE = re.compile(r"[\s─-]*")
 _RESUME_ALONE = {"resume", "json"}
 
 
@@ -133,6 +135,7 @@ def _sentence(frame: str) -> str:
     said = []
     for line in frame.splitlines()[1:]:
         text = _FRAME.sub("", line).strip()
+        text = "" if _RULE.fullmatch(text) else text
         if said and (not text or text.startswith(("Got errors", "For full"))):
             break
         said.append(text)
