@@ -77,7 +77,7 @@ CASES = {
     ),
     "bad batch keeps the old run": (
         f"train {TINY} --accumulate 7 --out run --overwrite",
-        "cannot be cut into accumulate=7",
+        "--accumulate 7 does not divide the 40 rows",
     ),
     "reversible": (
         f"train {TINY} --gradient reversible --out new",
@@ -89,6 +89,30 @@ CASES = {
         "--estimator stl does not go with adaptive",
     ),
     "epochs": (f"train {TINY} --epochs 0 --out new", "--epochs must be positive"),
+    "epochs beyond counting": (
+        f"train {TINY} --epochs 100000000000000000000 --out new",
+        "--epochs must be at most 2147483647, got 1",
+    ),
+    "steps beyond counting": (
+        f"train {TINY} --epochs 2000000000 --batch-size 8 --out new",
+        "--epochs 2000000000 are 10000000000 steps",
+    ),
+    "seed": (
+        f"train {TINY} --seed {2**70} --out new",
+        "--seed must be a whole number from 0 to 4294967295, got 1",
+    ),
+    "seed of chains": ("sample --data toy/cos --seed=-1 --out new", "from 0 to 4294"),
+    "seed of a figure": (f"reproduce fig1 --seed {2**70} --out new", "--seed must be"),
+    "infinite rate": (
+        f"train {TINY} --learning-rate inf --out new",
+        "--learning-rate must be a finite number, got inf",
+    ),
+    "NaN": ("evaluate run --dial 0.5 nan", "--dial must be a finite number, got nan"),
+    "ema": (f"train {TINY} --ema 1 --out new", "--ema must lie above 0.*leave it out"),
+    "scale": (f"train {TINY} --scale 0 --out new", "--scale must be positive, got 0"),
+    "negative split": (f"train {TINY} --split -1 --out new", "no numbered splits"),
+    "too large": (f"train {TINY} --width 99999999999 --out new", "not enough memory"),
+    "not UTF-8": ("predict run x\udcff.csv -o p.csv", r"'x\\udcff.csv' is not UTF-8"),
     "sigma": (f"train {TINY} --sigma 0 --out new", "`sigma` must be positive"),
     "widths": (f"train {TINY} --drift-widths 2x2 --out new", "joined by hyphens"),
     "likelihood": (

@@ -1,5 +1,6 @@
 """Runs survive kills, signals, a second process, a full disk, and NaN."""
 
+import errno
 import json
 import os
 import random
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
+from ornstein.experiments import EXPERIMENTS, Experiment
 from ornstein.sample import ChainProgress, _run as sample_run
 from ornstein.train import ProgressBar
 from ornstein.train._checkpoint import checkpoints
@@ -170,13 +172,19 @@ def held(folder: Path) -> Iterator[None]:
         [*OVERWRITE, "RUN"],
         ["evaluate", "RUN"],
         ["prune", "RUN"],
+        ["predict", "RUN", "x.csv", "-o", "p.csv"],
+        ["reproduce", "fig1", "--out", "RUN"],
         ["sample", *SAMPLE.split(), "--overwrite", "--out", "RUN"],
     ],
 )
 def test_a_run_in_use_is_refused_by_its_owners_name(
-    command: list[str], run: Path, finished: Path, capsys
+    command: list[str], run: Path, finished: Path, capsys, monkeypatch
 ):
     """Seen failing: all of them went ahead."""
+    if command[0] == "reproduce":  # of a run it refuses the folder
+        (run / "config.json").unlink()
+        (run / "result.json").unlink()
+        monkeypatch.setitem(EXPERIMENTS, "fig1", Experiment("", "", lambda study: []))
     with held(run):
         capsys.readouterr()
         assert main([str(run) if part == "RUN" else part for part in command]) == 2
@@ -185,6 +193,21 @@ def test_a_run_in_use_is_refused_by_its_owners_name(
         assert final_bits(run) == final_bits(finished)
     assert [path.name for path in run.parent.iterdir()] == ["run"]
     assert not (run / LOCK).exists()
+
+
+def test_predict_locks_no_folder_that_it_may_not_write_to(
+    run: Path, tmp_path: Path, monkeypatch
+):
+    """Catches runs on a disk to read from alone that cannot be predicted with."""
+
+    def refuse(folder: Path, *, is_shared: bool) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(folder))
+
+    monkeypatch.setattr("ornstein.cli._predict.lock_folder", refuse)
+    (tmp_path / "x.csv").write_text("x0\n1.0\n")
+    arguments = ("x.csv", "-o", "p.csv")
+    monkeypatch.chdir(tmp_path)
+    assert main(["predict", str(run), *arguments]) == 0
 
 
 @pytest.mark.parametrize(
@@ -289,7 +312,7 @@ def test_nan_weights_are_refused(run: Path, capsys):
 def command(*arguments: str) -> subprocess.Popen:
     """As people start it, without the tests' strictness."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ornstein", *arguments],
+        [sys.executable, "-m", "ornstein_program", *arguments],
         env=os.environ
         | {
             "PYTHONPATH": os.pathsep.join(sys.path),

@@ -1,10 +1,16 @@
 """Tables on a terminal: whole words, whichever way they fit."""
 
 import io
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from ornstein.cli import main
 from ornstein.cli._terminal import Terminal
 
 
@@ -37,3 +43,57 @@ def test_grid_never_breaks_a_word(num_rows, num_columns, num_lines):
     for j in range(num_columns):
         assert f"score {j}" in text
     assert sum("score" in s or "c0" in s for s in text.split("\n")) == num_lines
+
+
+@pytest.mark.parametrize(
+    ("stream", "arguments"),
+    [("stdout", ["info"]), ("stdout", ["info", "--json"]), ("stderr", ["trian"])],
+)
+def test_a_full_disk_behind_the_terminal(stream, arguments, monkeypatch, capsys):
+    """Seen failing: "None: No space left on device", and a traceback."""
+    file = open("/dev/full", "w")
+    monkeypatch.setattr(sys, stream, file)
+    assert main(arguments) == 2
+    file.close()  # as Python's own end does, which meets nothing that is unwritten
+    if stream == "stdout":
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said == "ornstein: standard output: No space left on device"
+
+
+@pytest.mark.parametrize("option", ["--colour blue", "--solver rk9"])
+def test_a_sentence_is_the_same_in_any_encoding(option, monkeypatch, capsys):
+    """Seen failing: the dashes of a frame within it, where there is no UTF-8."""
+    said = []
+    for encoding in ("utf-8", "ascii"):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main(["train", *option.split()]) == 2
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+
+
+def test_an_interruption_while_starting_is_one_line():
+    """Seen failing: a traceback of whatever was being imported."""
+    code = """
+import signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *rest):
+        if name == "ornstein":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:  # as libraries swallow it
+                pass
+
+sys.meta_path.insert(0, Interrupting())
+import ornstein_program
+assert "jax" not in sys.modules
+sys.exit(ornstein_program.main())
+"""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    child = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert child.returncode == 130
+    assert child.stderr == "ornstein: interrupted while starting.\n"
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    assert project["scripts"]["ornstein"] == "ornstein_program:main"

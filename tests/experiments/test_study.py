@@ -149,6 +149,46 @@ def test_a_piece_names_the_calls_that_were_interrupted_in_it(calls: _Calls):
         assert [before["commit"] for before in piece["begun"]] == ["aaa"]
 
 
+@pytest.mark.parametrize("damage", ["3", "{", '{"a": 1}', "[1]", "[" * 3000, "\xff"])
+def test_damaged_notes_of_an_interruption_count_as_none(damage: str, calls: _Calls):
+    """Seen failing: tracebacks, or Python's words, from a file of one byte."""
+    begun = calls.folder / "pieces" / "a.begun"
+    begun.parent.mkdir()
+    begun.write_bytes(damage.encode("latin-1"))
+    found = calls("aaa", lambda s: s.piece("a", 1, lambda: calls.spend(2)) and None)
+    assert "begun" not in found["pieces"][0]
+    assert not begun.exists()
+
+
+def test_notes_that_are_gone_lose_no_work(tmp_path: Path):
+    """Seen failing: of two calls in one folder the second one to end lost its piece."""
+    study = Study(tmp_path, "quick", seed=0, say=lambda text: None)
+    take_away = lambda: (tmp_path / "pieces" / "a.begun").unlink() or 2
+    assert study.piece("a", 1, take_away) == 2
+    assert study.find("a", 1) == 2
+
+
+def test_a_folder_without_pieces_is_not_left_behind(tmp_path: Path, monkeypatch):
+    """Catches the folders of refused calls, made to be locked."""
+    refuse = lambda study: (_ for _ in ()).throw(ValueError("no such row"))
+    monkeypatch.setitem(EXPERIMENTS, "fig1", Experiment("", "", refuse))
+    assert main(["reproduce", "fig1", "--out", str(tmp_path / "runs" / "a")]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["provenance", "parts", "seconds"])
+def test_a_piece_of_damaged_origins_is_refused(damage: str, calls: _Calls):
+    """Seen failing: the words of Python, after all of the work was done."""
+    piece: dict = {"settings": 1, "value": 2, "provenance": {"seconds": 3.0}}
+    change = {"seconds": ("provenance", {"seconds": "3"})}
+    piece |= dict([change.get(damage, (damage, 3))])
+    (calls.folder / "pieces").mkdir()
+    (calls.folder / "pieces" / "a.json").write_text(json.dumps(piece))
+    study = Study(calls.folder, "quick", seed=0, say=lambda text: None)
+    with pytest.raises(ValueError, match=r"a\.json is no piece of .*take it away"):
+        study.piece("a", 1, lambda: 2)
+
+
 def test_pieces_of_before_are_of_unknown_origin(calls: _Calls):
     """Catches today's commit, or no seconds, for what nobody wrote down."""
 

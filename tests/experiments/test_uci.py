@@ -142,6 +142,9 @@ def test_shelf(tmp_path: Path):
     assert [Shelf(path).get(name) for name in "abcd"] == [*kept, unknown]
     assert Shelf(path).get("e") is None
     assert json.loads(path.read_text())["origins"] == [origin, None]
-    path.write_text('{"pieces": {"a": {"origin": 3}}, "origins": []}')
-    with pytest.raises(ValueError, match=r"pieces.json is no file of pieces"):
-        Shelf(path)
+    no_settings = '{"pieces": {"a": {"origin": 0, "seconds": 1}}, "origins": [null]}'
+    no_origin = '{"pieces": {"a": {"origin": 3}}, "origins": []}'
+    for damage in (no_origin, no_settings, "[" * 3000):  # each seen failing
+        path.write_text(damage)
+        with pytest.raises(ValueError, match=r"pieces.json is no file of pieces"):
+            Shelf(path)

@@ -57,6 +57,21 @@ def assert_same(a: Any, b: Any) -> None:
         np.testing.assert_array_equal(left, right)
 
 
+def test_parameters_of_the_last_step_are_finite(tmp_path):
+    """Catches weights of infinity that are saved: no step after the last meets them."""
+    run = RunFolder.create(tmp_path / "run", {})
+    batch_size, num_epochs = 1_000, 1  # a single step
+    with pytest.raises(NonFiniteError, match=r"Step 0 left .*step_000000000"):
+        quick_fit(
+            learning_rate=math.inf,
+            batch_size=batch_size,
+            num_epochs=num_epochs,
+            run=run,
+        )
+    (kept,) = run.checkpoints.iterdir()
+    assert kept.name == "step_000000000"
+
+
 def test_recovers_the_mean_field_optimum():
     """Precision = the diagonal of the true one. Catches KL / N twice (seen)
     and a KL weight that is not 1 (seen).

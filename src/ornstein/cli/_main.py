@@ -1,5 +1,6 @@
 """The program `ornstein`."""
 
+import contextlib
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ from ..sample import StuckChainError
 from ..train import CheckpointError, NonFiniteError
 from ._evaluate import Evaluate
 from ._info import Info
-from ._parse import parse
+from ._parse import UsageError, parse
 from ._predict import Predict
 from ._prune import Prune
 from ._reproduce import Reproduce
@@ -63,6 +64,7 @@ def main(args: Sequence[str] | None = None) -> int:
     was_disabled, absl.disabled = absl.disabled, True  # orbax logs what it raises
     try:
         with handled(Interruption()):
+            _check_text(args)
             _cache_programs()
             command = parse(args, COMMANDS)
             terminal = Terminal(is_json=command.json)
@@ -76,11 +78,11 @@ def main(args: Sequence[str] | None = None) -> int:
             raise
         return _complain(error, 2)
     except MemoryError as error:
-        why = f" ({error})" if str(error) else ""
-        return _complain(
-            MemoryError(f"there is not enough memory{why}: give less data at a time."),
-            2,
-        )
+        return _complain(_too_large(error), 2)
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        return _complain(_too_large(error), 2)
     except (NonFiniteError, StuckChainError) as error:
         return _complain(error, 1)
     finally:
@@ -99,8 +101,39 @@ def _complain(error: BaseException, code: int) -> int:
         file = "" if error.filename is None else f"{error.filename}: "
         text = f"{file}{error.strerror}"
     text = re.sub(r"\s+", " ", text).strip() or type(error).__name__
-    print(f"ornstein: {text}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # of a full disk, to which it is written too
+        print(f"ornstein: {text}", file=sys.stderr, flush=True)
+    _drop_unwritten()
     return code
+
+
+def _too_large(error: Exception) -> MemoryError:
+    lines = str(error).removeprefix("RESOURCE_EXHAUSTED: ").splitlines()
+    why = f" ({lines[0].rstrip('.')})" if lines else ""
+    return MemoryError(
+        f"there is not enough memory{why}: give less data at a time, or a smaller "
+        "model."
+    )
+
+
+def _check_text(args: Sequence[str]) -> None:
+    """Refuse names that cannot be printed, or kept with a run."""
+    for arg in args:
+        if not arg.isascii() and any("\ud800" <= c <= "\udfff" for c in arg):
+            raise UsageError(
+                f"{arg!a} is not UTF-8, in which a run's files are written: rename "
+                "what it stands for."
+            )
+
+
+def _drop_unwritten() -> None:
+    """Let Python's own end meet no full disk, for which it has its own exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _cache_programs() -> None:

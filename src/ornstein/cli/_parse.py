@@ -14,6 +14,7 @@ from ..experiments import (
     KernelName,
     ModelName,
     PresetName,
+    check_numbers,
     default_model,
     preset_recipe,
     preset_sampling,
@@ -21,7 +22,9 @@ from ..experiments import (
 from ._sample import Sample
 from ._train import Train
 
-_FRAME = re.compile(r"[╭╮╰╯│─]+")
+# Around a line, and instead of one; of ASCII where standard output is not UTF-8.
+_FRAME = re.compile(r"^\s*[╭╰│|+]|[╮╯│|+]\s*$")
+_RULE = re.compile(r"[\s─-]*")
 _RESUME_ALONE = {"resume", "json"}
 
 
@@ -51,7 +54,8 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
 
     Raises:
         UsageError: for arguments that cannot be understood.
-        ValueError: for data without the preset that was asked for.
+        ValueError: for data without the preset that was asked for, or numbers that no
+            option takes.
         SystemExit: with code 0, once `--help` or the like was printed.
     """
     if not args:
@@ -89,6 +93,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     )
     if isinstance(command, Train | Sample) and command.resume is not None:
         _check_resume(command, defaults[type(command)])
+    check_numbers(command)
     return command
 
 
@@ -130,6 +135,7 @@ def _sentence(frame: str) -> str:
     said = []
     for line in frame.splitlines()[1:]:
         text = _FRAME.sub("", line).strip()
+        text = "" if _RULE.fullmatch(text) else text
         if said and (not text or text.startswith(("Got errors", "For full"))):
             break
         said.append(text)

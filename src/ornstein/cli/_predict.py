@@ -1,9 +1,12 @@
 """`ornstein predict`."""
 
+import contextlib
 import csv
 import dataclasses
+import errno
 import io
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +25,9 @@ from ..experiments import (
 from ..likelihood import AbstractLocationScaleLikelihood, Categorical
 from ..predict import Fitted, Prediction, predict
 from ..report import save_figure, series_figure
+from ..train import RunFolder
 from ..train._atomic import write_atomically
+from ..train._lock import lock_folder
 from ._output import check_outputs, inputs_of
 from ._run_folder import load_run, say_draws
 from ._terminal import Terminal
@@ -65,7 +70,6 @@ class Predict:
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
-        started = time.monotonic()
         if not 0 < self.interval < 1:
             raise ValueError(
                 f"--interval must lie above 0 and below 1, got {self.interval}."
@@ -77,6 +81,11 @@ class Predict:
                 f"--figure must end in {', '.join(_FIGURES)}, got {self.figure}."
             )
         self._check_outputs(self.inputs)
+        with _reading(RunFolder.open(self.run_folder).path):
+            return self._predict(terminal, command)
+
+    def _predict(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        started = time.monotonic()
         _, prepared, fit = load_run(self.run_folder)
         self._check_outputs(*inputs_of(prepared.recipe))
         is_series = prepared.data.task == "series"
@@ -149,6 +158,18 @@ class Predict:
         save_figure(self.figure, figure)
         terminal.say(f"Wrote {self.figure}")
         return columns, {"figure": str(self.figure)}
+
+
+@contextlib.contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """A run that is not replaced meanwhile; one that nobody may write to is not."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock_folder(folder, is_shared=True))
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+        yield
 
 
 def _cell(value: Any) -> Any:

@@ -1,7 +1,9 @@
 """`ornstein reproduce`."""
 
+import contextlib
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +12,7 @@ import tyro
 from .._files import UnreadableError, read_json
 from ..experiments import EXPERIMENTS, Experiment, ScaleName, Shelf, Study
 from ..train._atomic import write_atomically
+from ..train._lock import lock_folder
 from ._terminal import Terminal, as_json
 
 ExperimentName = Literal[
@@ -93,6 +96,17 @@ class Reproduce:
         if out.exists() and not out.is_dir():
             raise FileExistsError(f"{out} is a file: name a folder with --out.")
         self._check_own(out)
+        with _at_work_in(out):
+            return self._reproduce(experiment, out, names, terminal, command)
+
+    def _reproduce(
+        self,
+        experiment: Experiment,
+        out: Path,
+        names: dict[str, str],
+        terminal: Terminal,
+        command: str,
+    ) -> dict[str, Any]:
         terminal.say(f"{self.name}: {experiment.summary}")
         models = () if self.models is None else _split(self.models)
         shelf = None
@@ -103,7 +117,7 @@ class Reproduce:
             self.scale,
             seed=self.seed,
             say=terminal.say,
-            data=data,
+            data=names["data"],
             models=models,
             command=command,
             shelf=shelf,
@@ -123,7 +137,6 @@ class Reproduce:
         )
         terminal.grid(f"{self.name}, scale {self.scale}", rows)
         terminal.say(f"The paper: {experiment.paper}")
-        out.mkdir(parents=True, exist_ok=True)
         path = out / "result.json"
         write_atomically(path, json.dumps(result, indent=2).encode())
         terminal.say(f"Wrote {path}")
@@ -158,6 +171,20 @@ class Reproduce:
                     f"--{option} does nothing for `reproduce {self.name}`: leave it "
                     "out."
                 )
+
+
+@contextlib.contextmanager
+def _at_work_in(folder: Path) -> Iterator[None]:
+    """Alone in a folder, which is made for it, and is gone again if it stays empty."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with lock_folder(folder):
+            yield
+    finally:
+        with contextlib.suppress(OSError):  # not empty
+            for path in made:
+                path.rmdir()
 
 
 def _split(names: str) -> tuple[str, ...]:

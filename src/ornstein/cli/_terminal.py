@@ -3,10 +3,16 @@
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from ..train._atomic import naming
+
+# As the system's errors name files.
+_STDOUT, _STDERR = Path("standard output"), Path("standard error")
 
 
 class Terminal:
@@ -23,7 +29,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """A line for people."""
-        self.output.print(text, markup=False, soft_wrap=True)
+        self._write(text, markup=False, soft_wrap=True)
 
     def table(self, title: str, rows: Mapping[str, Any]) -> None:
         """Names and numbers."""
@@ -31,7 +37,7 @@ class Terminal:
         table = Table(show_header=False)
         for name, value in rows.items():
             table.add_row(name.replace("_", " "), shown(value))
-        self.output.print(table)
+        self._write(table)
 
     def grid(self, title: str, rows: list[dict[str, Any]]) -> None:
         """One line for each row, or one column where lines would be too long.
@@ -64,13 +70,18 @@ class Terminal:
         table = Table(*head)
         for line in body:
             table.add_row(*line)
-        self.output.print(table)
+        self._write(table)
+
+    def _write(self, what: Any, **kwargs: Any) -> None:
+        with naming(_STDERR if self.is_json else _STDOUT):
+            self.output.print(what, **kwargs)
 
     def result(self, result: Mapping[str, Any]) -> None:
         """The result itself, if it is wanted as JSON."""
         if self.is_json:
             text = json.dumps(as_json(result), indent=2, allow_nan=False)
-            print(text, flush=True)
+            with naming(_STDOUT):
+                print(text, flush=True)
 
 
 def shown(value: Any) -> str:

@@ -15,6 +15,7 @@ from ._noise_sweep import (
     entropy_correlation as entropy_correlation,
     noise_sweep as noise_sweep,
 )
+from ._numbers import check_numbers as check_numbers
 from ._ood import as_inputs as as_inputs, judge_ood as judge_ood
 from ._options import (
     ModelName as ModelName,

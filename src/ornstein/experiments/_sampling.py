@@ -19,6 +19,7 @@ from ..sample import SamplingCallback, load_samples, sample
 from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
 from ._families import PRIORS
 from ._judge import NO_PATH_KL, in_target_units
+from ._numbers import check_numbers
 from ._options import ActivationName, DataOptions, LikelihoodOptions, WeightOptions
 from ._presets import kind_of_data
 from ._recipe import Recipe, changed, read_part
@@ -225,6 +226,7 @@ def check_sampling(options: SamplingOptions) -> None:
     Raises:
         ValueError: naming the option.
     """
+    check_numbers(options)
     counts = ("num_samples", "num_chains", "thin", "batch_size", "test_draws")
     for name in (*counts, "num_integration_steps", "prior_scale"):
         value = getattr(options, name)

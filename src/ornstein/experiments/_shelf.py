@@ -4,7 +4,26 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .._files import read_json
 from ..train._atomic import write_atomically
+
+
+def is_piece(kept: Any) -> bool:
+    """Whether JSON is a piece: settings, a value, and origins where they are known."""
+    if not isinstance(kept, dict) or not {"settings", "value"} <= set(kept):
+        return False
+    parts = kept.get("parts") or {}
+    return isinstance(parts, dict) and all(
+        map(_is_origin, [kept.get("provenance"), *parts.values()])
+    )
+
+
+def _is_origin(origin: Any) -> bool:
+    if origin is None:
+        return True
+    return isinstance(origin, dict) and isinstance(
+        origin.get("seconds"), int | float | None
+    )
 
 
 class Shelf:
@@ -25,11 +44,13 @@ class Shelf:
         if not path.is_file():
             return
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = read_json(path)
             for name, kept in content["pieces"].items():
                 origin = content["origins"][kept.pop("origin")]
                 seconds = {"seconds": kept.pop("seconds")}
                 kept["provenance"] = None if origin is None else origin | seconds
+                if not is_piece(kept):
+                    raise ValueError(f"{name!r} is no piece")
                 self._pieces[name] = kept
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(
@@ -54,7 +75,7 @@ class Shelf:
         for name, kept in sorted(self._pieces.items()):
             origin = kept.get("provenance")
             rest = {key: value for key, value in kept.items() if key != "provenance"}
-            rest["seconds"] = None if origin is None else origin["seconds"]
+            rest["seconds"] = None if origin is None else origin.get("seconds")
             if origin is not None:
                 origin = {k: v for k, v in origin.items() if k != "seconds"}
             if origin not in origins:

@@ -17,7 +17,7 @@ from ..train._atomic import write_atomically
 from ._judge import judge
 from ._ledger import Ledger
 from ._recipe import Recipe
-from ._shelf import Shelf
+from ._shelf import Shelf, is_piece
 from ._training import Keys, Prepared, prepare, train
 
 ScaleName = Literal["quick", "gpu", "full"]
@@ -107,7 +107,7 @@ class Study:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         begun = path.with_suffix(".begun")
-        before = json.loads(begun.read_text("utf-8")) if begun.is_file() else []
+        before = _read_begun(begun)
         write_atomically(begun, json.dumps([*before, self.ledger.origin]).encode())
         value, origin, parts = self.ledger.compute(compute)
         origin |= {"begun": before} if before else {}
@@ -116,7 +116,7 @@ class Study:
         kept = {"settings": settings, "value": value, "provenance": origin}
         kept |= {"parts": parts} if parts else {}
         write_atomically(path, json.dumps(kept).encode())
-        begun.unlink()
+        begun.unlink(missing_ok=True)
         if self._shelf is not None:
             self._shelf.put(name, _as_json(kept))
         return value
@@ -153,6 +153,16 @@ def _as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
+def _read_begun(path: Path) -> list[dict[str, Any]]:
+    """The calls that were interrupted in a piece; of a damaged file, none."""
+    try:
+        found = read_json(path)
+    except (FileNotFoundError, UnreadableError):
+        return []
+    is_list = isinstance(found, list)
+    return found if is_list and all(isinstance(call, dict) for call in found) else []
+
+
 def _read_piece(path: Path) -> dict[str, Any]:
     """A piece as it was kept: its settings and its value."""
     remedy = "take it away, and it is computed again"
@@ -160,7 +170,7 @@ def _read_piece(path: Path) -> dict[str, Any]:
         kept = read_json(path)
     except UnreadableError as error:
         raise ValueError(f"{path} cannot be read: {error}; {remedy}.") from error
-    if not isinstance(kept, dict) or not {"settings", "value"} <= set(kept):
+    if not is_piece(kept):
         raise ValueError(f"{path} is no piece of `ornstein reproduce`: {remedy}.")
     return kept
 

@@ -30,6 +30,7 @@ from ..train._optimiser import Rule
 from ._build import build_likelihood
 from ._families import MODELS, build_model, check_options
 from ._latent_models import BY_FRAMES, recognition_kind
+from ._numbers import MAX_COUNT, check_numbers
 from ._options import ScheduleName, TrainingOptions
 from ._recipe import Recipe
 from ._rows import load_data
@@ -204,6 +205,7 @@ def _augmentation(recipe: Recipe, data: Data) -> Callable | None:
 
 def _check(recipe: Recipe) -> None:
     """What would be passed over, or refused by `fit` once there is a run folder."""
+    check_numbers(recipe)
     check_options(recipe)
     options = recipe.training
     counts = ("epochs", "batch_size", "num_draws", "accumulate", "test_draws")
@@ -213,6 +215,16 @@ def _check(recipe: Recipe) -> None:
             raise ValueError(
                 f"--{name.replace('_', '-')} must be positive, got {value}."
             )
+    if options.ema is not None and not 0 < options.ema < 1:
+        raise ValueError(
+            f"--ema must lie above 0 and below 1, got {options.ema}: try 0.999, or "
+            "leave it out."
+        )
+    if not recipe.likelihood.scale > 0:
+        raise ValueError(
+            f"--scale must be positive, got {recipe.likelihood.scale}: it is the "
+            "noise's, in units of the standardised targets."
+        )
     if not recipe.network.network_width > 0:
         raise ValueError(
             f"--network-width must be positive, got {recipe.network.network_width}."
@@ -294,7 +306,18 @@ def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> No
     """
     options = recipe.training
     batch_size = min(options.batch_size, len(data.train))
-    num_rows = max(1, batch_size // options.accumulate)
+    if batch_size % options.accumulate:
+        raise ValueError(
+            f"--accumulate {options.accumulate} does not divide the {batch_size} rows "
+            "of a batch: give a number that does, or leave it out."
+        )
+    num_rows = batch_size // options.accumulate
+    num_steps = options.epochs * (len(data.train) // batch_size)
+    if num_steps > MAX_COUNT:
+        raise ValueError(
+            f"--epochs {options.epochs} are {num_steps} steps, more than {MAX_COUNT} "
+            "that are counted: give fewer."
+        )
     if options.regularise_dynamics > 0:
         model = with_roughness(model, options.roughness_order)
     first = lambda leaf: jax.ShapeDtypeStruct((num_rows, *leaf.shape[1:]), leaf.dtype)

@@ -250,6 +250,7 @@ class Session:
         return self.state, None if self.best is None else self.best.params
 
     def _save(self) -> None:
+        self._check_params()
         self.saved = time.monotonic()
         if self.run is None:
             return
@@ -268,11 +269,6 @@ class Session:
         if np.isfinite(record["loss"]) and np.isfinite(record["grad_norm"]):
             return
         failed = step + len(rows) - 1
-        kept = "no checkpoint was asked for"
-        if self.run is not None:
-            kept = (
-                f"the last good checkpoint is {checkpoints(self.run.checkpoints)[-1]}"
-            )
         cause = describe_failure(record, ("log_likelihood", "kl", "local_kl"))
         rates = ", ".join(
             f"{name} {record[name]:.3g}"
@@ -282,8 +278,24 @@ class Session:
         raise NonFiniteError(
             f"Training stopped at step {failed} (epoch "
             f"{failed // self.trainer.steps_per_epoch + 1}, {rates or 'own rate'}): "
-            f"{cause}; {kept}."
+            f"{cause}; {self._last_good()}."
         )
+
+    def _check_params(self) -> None:
+        """Refuse what the last step made of them, which no further one has met."""
+        num_steps = self.history.num_steps
+        for name, array in named_arrays(self.state.params).items():
+            is_number = np.issubdtype(array.dtype, np.floating)
+            if num_steps and is_number and not np.isfinite(array).all():
+                raise NonFiniteError(
+                    f"Step {num_steps - 1} left numbers in {name} that are not finite: "
+                    f"use a lower learning rate; {self._last_good()}."
+                )
+
+    def _last_good(self) -> str:
+        if self.run is None:
+            return "no checkpoint was asked for"
+        return f"the last good checkpoint is {checkpoints(self.run.checkpoints)[-1]}"
 
     def _report_first(self, row: np.ndarray) -> None:
         """Say on which scales the run begins: a wrong one shows here."""
