@@ -263,27 +263,37 @@ def test_sigterm_ends_sampling_with_its_samples(tmp_path: Path, monkeypatch, cap
     assert read(path) == read(whole)
 
 
-def test_nan_weights_are_refused(run: Path, capsys):
-    """Seen failing: `evaluate` wrote NaN scores and ended with 0."""
+@pytest.mark.parametrize(
+    ("weight", "code", "match"),
+    [
+        (np.nan, 2, r"final\.npz has NaN in .*: its training diverged"),
+        (np.inf, 2, r"final\.npz has infinity in .*: its training diverged"),
+        (3e38, 1, "Some predictions are NaN or infinite: the training diverged"),
+    ],
+)
+def test_weights_that_predict_nothing_are_refused(weight, code, match, run, capsys):
+    """Seen failing: `evaluate` wrote NaN scores and ended with 0; then of inf, 3e38."""
     final = run / "checkpoints" / "final.npz"
     with np.load(final) as file:
         content = dict(file)
     header = json.loads(content["ornstein"].tobytes())
-    number = next(i for i, leaf in enumerate(header["leaves"]) if leaf[2] == "float32")
-    leaf = content[f"leaf_{number}"].view(np.float32).copy()
-    leaf[0] = np.nan
-    np.savez(final, **(content | {f"leaf_{number}": leaf.view(np.uint8)}))
+    for i, (_, shape, dtype) in enumerate(header["leaves"]):
+        if dtype == "float32":
+            content[f"leaf_{i}"] = np.full(shape, weight, dtype).ravel().view(np.uint8)
+    np.savez(final, **content)
     Path(run.parent / "x.csv").write_text("x0\n1.0\n")
     table = str(run.parent / "table.csv")
     for command in (
         ["evaluate", str(run)],
         ["predict", str(run), str(run.parent / "x.csv"), "-o", table],
-        ["prune", str(run)],
+        *([["prune", str(run)]] if code == 2 else []),
     ):
         capsys.readouterr()
-        assert main(command) == 2
+        assert main(command) == code
         sentence = capsys.readouterr().err.strip().splitlines()[-1]
-        assert re.search(r"final\.npz has NaN in .*: its training diverged", sentence)
+        assert re.search(match, sentence)
+    assert not (run / "evaluation.json").exists()
+    assert not Path(table).exists()
 
 
 def command(*arguments: str) -> subprocess.Popen:
