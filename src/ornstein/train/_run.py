@@ -49,16 +49,11 @@ class RunFolder(eqx.Module):
         if path.exists() and not path.is_dir():
             raise FileExistsError(f"{path} is a file: choose another folder.")
         path.mkdir(parents=True, exist_ok=True)
+        _refuse_used(path, overwrite=overwrite)  # before a lock is left in it
         with contextlib.ExitStack() as stack:
             stack.enter_context(lock_folder(path))
-            is_run, is_new = (path / "config.json").exists(), is_unused(path)
-            is_free = is_new and not _asides(path)
-            if not (is_free or (overwrite and (is_run or is_new))):
-                raise FileExistsError(
-                    f"{path} exists{' and is a run' if is_run else ''}: resume it, "
-                    f"choose another folder, or (for a run) overwrite it{_kept(path)}."
-                )
-            if not is_new:
+            _refuse_used(path, overwrite=overwrite)
+            if not is_unused(path):
                 path.rename(_aside(path, len(_asides(path)) + 1))
                 path.mkdir()
                 stack.enter_context(lock_folder(path))
@@ -164,6 +159,16 @@ def _read_object(path: Path, remedy: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds no JSON object: {remedy}.")
     return content
+
+
+def _refuse_used(path: Path, *, overwrite: bool) -> None:
+    is_run, is_new = (path / "config.json").exists(), is_unused(path)
+    is_free = is_new and not _asides(path)
+    if not (is_free or (overwrite and (is_run or is_new))):
+        raise FileExistsError(
+            f"{path} exists{' and is a run' if is_run else ''}: resume it, "
+            f"choose another folder, or (for a run) overwrite it{_kept(path)}."
+        )
 
 
 def is_unused(path: Path) -> bool:
