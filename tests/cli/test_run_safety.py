@@ -1,5 +1,6 @@
 """Runs survive kills, signals, a second process, a full disk, and NaN."""
 
+import errno
 import json
 import os
 import random
@@ -20,8 +21,9 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
+from ornstein.cli._run_folder import new_run
 from ornstein.sample import ChainProgress, _run as sample_run
-from ornstein.train import ProgressBar
+from ornstein.train import ProgressBar, _lock
 from ornstein.train._checkpoint import checkpoints
 from ornstein.train._lock import LOCK, lock_folder
 from ornstein.train._loop import InMemory
@@ -78,7 +80,7 @@ def killed_at(stage: str, run: Path) -> Iterator[None]:
         make_folder(self, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ornstein.cli._run_folder.Untouched.restore", lambda self: None)
+        patch.setattr("ornstein.train._run.RunFolder.restore", lambda self: None)
         if stage == "before its folder":
             patch.setattr(Path, "mkdir", kill_once_moved)
         elif stage == "before its config":
@@ -141,6 +143,58 @@ def test_overwriting_with_bad_options_leaves_the_old_run(run: Path, finished: Pa
         assert main([*OVERWRITE, str(run)]) == 2
     assert final_bits(run) == final_bits(finished)
     assert [path.name for path in run.parent.iterdir()] == ["run"]
+
+
+def test_a_disk_without_room_for_the_new_run_leaves_the_old_one(run, finished, capsys):
+    """Seen failing: it was beside its place, and `evaluate` found no run there."""
+
+    def fill(*args: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ornstein.train._run.write_atomically", fill)
+        assert main([*OVERWRITE, str(run)]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert final_bits(run) == final_bits(finished)
+    assert [path.name for path in run.parent.iterdir()] == ["run"]
+    assert not (run / LOCK).exists()
+
+
+def test_a_run_goes_by_any_name_of_its_folder(run: Path, finished: Path, capsys):
+    """`.`, and a link. Seen failing: "has an empty name", and after all training."""
+    link = run.parent / "link"
+    link.symlink_to(run.name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(run)
+        for command in (["evaluate", "."], ["train", "--resume", "."]):
+            assert main(command) == 0
+        capsys.readouterr()
+        for name in (".", str(run), str(link)):
+            assert main([*OVERWRITE, name]) == 2
+            assert f"{name} is, or has, the current folder" in capsys.readouterr().err
+    assert final_bits(run) == final_bits(finished)
+    assert main([*OVERWRITE, str(link)]) == 0
+    assert json.loads((run / "result.json").read_text())["provenance"]["seed"] == 1
+    assert link.is_symlink()
+    assert sorted(path.name for path in run.parent.iterdir()) == ["link", "run"]
+
+
+def test_no_other_process_gets_in_between(tmp_path: Path):
+    """Seen failing: the new folder was let go of, for a moment, once it was made."""
+    path, let_go, freed = tmp_path / "run", _lock._remove, []
+
+    def watched(*args: Any) -> None:
+        let_go(*args)
+        freed.append(args[0])
+
+    for _ in range(2):  # a new one, and over a run
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_lock, "_remove", watched)
+            with new_run(path, {}, overwrite=True) as (_, guard):
+                assert freed == []
+                guard.has_begun = True
+        assert freed
+        freed.clear()
 
 
 @contextmanager

@@ -20,8 +20,7 @@ from ..functions._network import initial_state
 from ..predict import Fitted
 from ..sample import SamplingPlan
 from ..train import CheckpointError, Plan, RunFolder, load_model, save_model
-from ..train._lock import lock_folder
-from ..train._run import is_unused
+from ..train._run import creating, is_unused
 from ._signals import Interruption, handled
 from ._terminal import Terminal
 
@@ -89,8 +88,7 @@ def new_run(
                 f"{path} is a run already: go on with `ornstein train --resume {path}`"
                 ", replace it with --overwrite, or choose another folder with --out."
             )
-    run = RunFolder.create(path, config, overwrite=overwrite)
-    with lock_folder(run.path):
+    with creating(path, config, overwrite=overwrite) as run:
         guard = Untouched(run)
         try:
             yield run, guard
