@@ -23,7 +23,7 @@ import pytest
 from ornstein.cli import main
 from ornstein.cli._run_folder import new_run
 from ornstein.sample import ChainProgress, _run as sample_run
-from ornstein.train import ProgressBar, _lock
+from ornstein.train import ProgressBar, RunFolder, _lock
 from ornstein.train._checkpoint import checkpoints
 from ornstein.train._lock import LOCK, lock_folder
 from ornstein.train._loop import InMemory
@@ -195,6 +195,48 @@ def test_no_other_process_gets_in_between(tmp_path: Path):
                 guard.has_begun = True
         assert freed
         freed.clear()
+
+
+def test_a_bad_folder_is_refused_before_any_work(run: Path, monkeypatch, capsys):
+    """Seen failing: all trials of --tune ran first; a run put back was not named."""
+
+    def work(*args: Any, **kwargs: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr("ornstein.cli._train.prepare", work)
+    monkeypatch.setattr("ornstein.cli._sample.prepare", work)
+    tuned = ["train", *TINY.split(), "--tune", "lr", "--out"]
+    assert main([*tuned, str(run)]) == 2
+    assert "is a run already: go on with" in capsys.readouterr().err
+    run.rename(run.with_name(".run.replaced-1"))
+    assert main([*tuned, str(run)]) == 2
+    error = capsys.readouterr().err
+    assert "is a run already (put back: the one" in error
+    assert "--overwrite" in error
+    for name, arguments in (("train", []), ("sample", [])):
+        images = run.parent / "images"
+        images.mkdir(exist_ok=True)
+        for out in (images, images / "run", run.parent / "run" / ".." / "images" / "a"):
+            options = ["--data", str(images), *arguments, "--out", str(out)]
+            assert main([name, *options]) == 2
+            error = capsys.readouterr().err
+            assert "lies in the input" in error or "has the input" in error
+        assert list(images.iterdir()) == []
+
+
+def test_resuming_reads_the_recipe_under_the_lock(run: Path, monkeypatch):
+    """Seen failing: a run replaced in between trained by the old one's recipe."""
+
+    def read(folder: RunFolder) -> None:
+        assert any(held[2:] == (os.getpid(), threading.get_ident()) for held in _held())
+        raise Killed
+
+    _held = lambda: list(_lock._held)
+    monkeypatch.setattr("ornstein.cli._train.read_recipe", read)
+    monkeypatch.setattr("ornstein.cli._sample.read_sample_recipe", read)
+    for name in ("train", "sample"):
+        with pytest.raises(Killed):
+            main([name, "--resume", str(run)])
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import contextlib
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from ..functions._network import initial_state
 from ..predict import Fitted
 from ..sample import SamplingPlan
 from ..train import CheckpointError, Plan, RunFolder, load_model, save_model
-from ..train._run import creating, is_unused
+from ..train._run import creating, is_unused, put_back
+from ._output import check_replaced
 from ._signals import Interruption, handled
 from ._terminal import Terminal
 
@@ -59,6 +60,36 @@ class Untouched:
             self.run.restore()
 
 
+def check_new(path: Path, inputs: Iterable[Path], *, overwrite: bool) -> None:
+    """Refuse a folder for a new run before any work is done for it.
+
+    A run that was to be replaced by one that never began is put back first.
+
+    Args:
+        path: of the run.
+        inputs: files and folders that the run reads.
+        overwrite: replace a run that is there.
+
+    Raises:
+        FileExistsError: if something is there that may not be replaced.
+    """
+    check_replaced(path, inputs)
+    note = " (put back: the one that was to replace it never began)"
+    note = note if put_back(path) else ""
+    if path.exists() and not (path.is_dir() and is_unused(path)):
+        is_run = (path / "config.json").is_file()
+        if not is_run:
+            raise FileExistsError(
+                f"{path} exists and is not a run: choose another folder with --out."
+            )
+        if not overwrite:
+            raise FileExistsError(
+                f"{path} is a run already{note}: go on with `ornstein train --resume "
+                f"{path}`, replace it with --overwrite, or choose another folder with "
+                "--out."
+            )
+
+
 @contextlib.contextmanager
 def new_run(
     path: Path, config: dict[str, Any], *, overwrite: bool
@@ -77,17 +108,7 @@ def new_run(
         FileExistsError: if something is there that may not be replaced.
         BlockingIOError: if another process is at work there.
     """
-    if path.exists() and not (path.is_dir() and is_unused(path)):
-        is_run = (path / "config.json").is_file()
-        if not is_run:
-            raise FileExistsError(
-                f"{path} exists and is not a run: choose another folder with --out."
-            )
-        if not overwrite:
-            raise FileExistsError(
-                f"{path} is a run already: go on with `ornstein train --resume {path}`"
-                ", replace it with --overwrite, or choose another folder with --out."
-            )
+    check_new(path, (), overwrite=overwrite)
     with creating(path, config, overwrite=overwrite) as run:
         guard = Untouched(run)
         try:
