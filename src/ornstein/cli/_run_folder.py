@@ -2,6 +2,8 @@
 
 import contextlib
 import errno
+import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,14 @@ from ..functions import PosteriorSamples
 from ..functions._network import initial_state
 from ..predict import Fitted
 from ..sample import SamplingPlan
-from ..train import CheckpointError, Plan, RunFolder, load_model, save_model
+from ..train import (
+    CheckpointError,
+    Plan,
+    RunFolder,
+    load_hyperparameters,
+    load_model,
+    save_model,
+)
 from ..train._run import creating, is_unused, put_back
 from ._output import check_replaced
 from ._signals import Interruption, handled
@@ -27,6 +36,7 @@ from ._terminal import Terminal
 
 SAMPLES = "samples"
 _MODEL = "final.npz"
+_RECIPE = "sha256 of the recipe"
 
 
 class Untouched:
@@ -246,8 +256,16 @@ def say_joint_nll(result: dict[str, Any], terminal: Terminal) -> None:
 def save_final(run: RunFolder, fit: Fitted) -> Path:
     """Write the trained model with its batch statistics, and say where."""
     path = final_path(run)
-    save_model(path, (fit.model, fit.likelihood, fit.state))
+    made_by = {_RECIPE: _digest(run)}
+    tree = (fit.model, fit.likelihood, fit.state)
+    save_model(path, tree, hyperparameters=made_by)
     return path
+
+
+def _digest(run: RunFolder) -> str:
+    """Of the recipe, which tells one run's model from another's."""
+    text = json.dumps(_read_config(run)["recipe"], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def final_path(run: RunFolder) -> Path:
@@ -273,6 +291,12 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
         raise CheckpointError(
             f"{path} is not finished: go on with `ornstein train --resume {path}`"
             f"{kept}."
+        )
+    # Files of before have no digest.
+    if load_hyperparameters(final).get(_RECIPE, _digest(run)) != _digest(run):
+        raise CheckpointError(
+            f"{final} is the model of another run, or config.json is another's: put "
+            "the run's own back, or train again."
         )
     like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
     return run, prepared, Judged(*load_model(final, like))
