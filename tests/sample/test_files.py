@@ -131,7 +131,7 @@ def test_killed_as_its_files_were_made(tmp_path, monkeypatch):
         patch.setattr(_chains, "write_header", killed)
         with pytest.raises(KeyboardInterrupt):
             go(folder)
-    assert sorted(p.suffix for p in folder.iterdir()) == 8 * [".npy"]
+    assert sorted(p.suffix for p in folder.iterdir()) == [".begun", *8 * [".npy"]]
     cut(folder / "0.npy")
     with pytest.raises(DAMAGED, match="holds no samples"):
         load(folder)
@@ -142,6 +142,17 @@ def test_killed_as_its_files_were_made(tmp_path, monkeypatch):
     with pytest.raises(DAMAGED, match="holds no samples"):
         go(tmp_path / "other", resume=True)
     assert [p.name for p in (tmp_path / "other").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("name", ["0.npy", "thesis.npy", ".lock"])
+@pytest.mark.parametrize("resume", [False, True])
+def test_files_of_the_users_own_stay(name, resume, tmp_path):
+    """Seen failing: `resume=True` wrote over a user's arrays, and emptied a `.lock`."""
+    (tmp_path / name).write_text("years of work")
+    with pytest.raises((DAMAGED, FileExistsError)):
+        go(tmp_path, resume=resume)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "years of work"
 
 
 def test_checksums_do_not_depend_on_how_samples_come():

@@ -1,5 +1,6 @@
 """One process at a time in a folder."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -108,3 +109,16 @@ def test_no_link_is_followed(tmp_path):
     with pytest.raises(OSError, match="symbolic"), lock_folder(tmp_path):
         pass
     assert (tmp_path / "precious").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [".lock", LOCK])
+def test_a_file_of_the_users_own_is_no_lock(name, tmp_path):
+    """Seen failing: one named `.lock` was emptied, then removed, though refused."""
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(FileExistsError):
+        RunFolder.create(tmp_path, {}, overwrite=True)
+    assert (tmp_path / name).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    with contextlib.suppress(FileExistsError), lock_folder(tmp_path):
+        assert name != LOCK
+    assert (tmp_path / name).read_text() == "mine"

@@ -86,6 +86,24 @@ def check_replaced(folder: Path, inputs: Iterable[Path]) -> None:
             )
 
 
+def check_outside(folder: Path, data: str) -> None:
+    """Refuse a run folder inside a folder of images, of which it would be a class.
+
+    Args:
+        folder: given as --out.
+        data: given as --data.
+
+    Raises:
+        FileExistsError: says so.
+    """
+    source = Path(data).expanduser()
+    if source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
+        raise FileExistsError(
+            f"--out {folder} lies in the input {source}, where it would be taken for "
+            "data: choose a folder outside."
+        )
+
+
 def inputs_of(recipe: Recipe) -> list[Path]:
     """The files and folders that a recipe reads, of those that are there."""
     data_dir = recipe.data.data_dir or os.environ.get("ORNSTEIN_DATA")

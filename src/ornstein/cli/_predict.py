@@ -21,6 +21,7 @@ from ..experiments import (
     is_told_by_series,
     provenance,
     read_series,
+    refuse_non_finite_predictions,
 )
 from ..likelihood import AbstractLocationScaleLikelihood, Categorical
 from ..predict import Fitted, Prediction, predict
@@ -134,6 +135,7 @@ class Predict:
         say_draws(fit, num_draws, terminal)
         key = Keys.of(prepared.recipe).test
         prediction = predict(fit, x, key=key, num_draws=num_draws)
+        refuse_non_finite_predictions(prediction)
         return _columns(prediction, prepared.data, self.interval), {}
 
     def _of_series(
@@ -148,6 +150,7 @@ class Predict:
             )
         key = Keys.of(prepared.recipe).test
         prediction = predict(fit, inputs.x, key=key, num_draws=num_draws)
+        refuse_non_finite_predictions(prediction)
         numbers = _numbers(prediction, data, self.interval)
         by_row = {name: inputs.in_file_order(v) for name, v in numbers.items()}
         columns = inputs.columns | _by_target(by_row, data)

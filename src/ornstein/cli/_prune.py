@@ -9,7 +9,13 @@ from typing import Annotated, Any
 import tyro
 
 from ..evaluate import evaluate
-from ..experiments import Judged, Keys, Prepared, provenance
+from ..experiments import (
+    Judged,
+    Keys,
+    Prepared,
+    provenance,
+    refuse_non_finite_predictions,
+)
 from ..functions import MeanField, prune
 from ..predict import Fitted, predict
 from ..train import RunFolder, save_sparse
@@ -125,7 +131,9 @@ def _judge(
     pruned = prune(fit.model, fraction)
     test, key = prepared.data.test, Keys.of(prepared.recipe).test
     left = Judged(pruned, fit.likelihood, fit.state)
-    scores = evaluate(predict(left, test.x, key=key, num_draws=num_draws), test.y)
+    prediction = predict(left, test.x, key=key, num_draws=num_draws)
+    refuse_non_finite_predictions(prediction)
+    scores = evaluate(prediction, test.y)
     row: dict[str, Any] = {"fraction": fraction, "num_weights": pruned.num_weights}
     if "accuracy" in scores:
         row["error"] = 1 - scores["accuracy"]

@@ -2,7 +2,9 @@
 
 import contextlib
 import errno
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +21,22 @@ from ..functions import PosteriorSamples
 from ..functions._network import initial_state
 from ..predict import Fitted
 from ..sample import SamplingPlan
-from ..train import CheckpointError, Plan, RunFolder, load_model, save_model
-from ..train._lock import lock_folder
-from ..train._run import is_unused
+from ..train import (
+    CheckpointError,
+    Plan,
+    RunFolder,
+    load_hyperparameters,
+    load_model,
+    save_model,
+)
+from ..train._run import creating, is_unused, put_back
+from ._output import check_replaced
 from ._signals import Interruption, handled
 from ._terminal import Terminal
 
 SAMPLES = "samples"
 _MODEL = "final.npz"
+_RECIPE = "sha256 of the recipe"
 
 
 class Untouched:
@@ -60,6 +70,36 @@ class Untouched:
             self.run.restore()
 
 
+def check_new(path: Path, inputs: Iterable[Path], *, overwrite: bool) -> None:
+    """Refuse a folder for a new run before any work is done for it.
+
+    A run that was to be replaced by one that never began is put back first.
+
+    Args:
+        path: of the run.
+        inputs: files and folders that the run reads.
+        overwrite: replace a run that is there.
+
+    Raises:
+        FileExistsError: if something is there that may not be replaced.
+    """
+    check_replaced(path, inputs)
+    note = " (put back: the one that was to replace it never began)"
+    note = note if put_back(path) else ""
+    if path.exists() and not (path.is_dir() and is_unused(path)):
+        is_run = (path / "config.json").is_file()
+        if not is_run:
+            raise FileExistsError(
+                f"{path} exists and is not a run: choose another folder with --out."
+            )
+        if not overwrite:
+            raise FileExistsError(
+                f"{path} is a run already{note}: go on with `ornstein train --resume "
+                f"{path}`, replace it with --overwrite, or choose another folder with "
+                "--out."
+            )
+
+
 @contextlib.contextmanager
 def new_run(
     path: Path, config: dict[str, Any], *, overwrite: bool
@@ -78,19 +118,8 @@ def new_run(
         FileExistsError: if something is there that may not be replaced.
         BlockingIOError: if another process is at work there.
     """
-    if path.exists() and not (path.is_dir() and is_unused(path)):
-        is_run = (path / "config.json").is_file()
-        if not is_run:
-            raise FileExistsError(
-                f"{path} exists and is not a run: choose another folder with --out."
-            )
-        if not overwrite:
-            raise FileExistsError(
-                f"{path} is a run already: go on with `ornstein train --resume {path}`"
-                ", replace it with --overwrite, or choose another folder with --out."
-            )
-    run = RunFolder.create(path, config, overwrite=overwrite)
-    with lock_folder(run.path):
+    check_new(path, (), overwrite=overwrite)
+    with creating(path, config, overwrite=overwrite) as run:
         guard = Untouched(run)
         try:
             yield run, guard
@@ -227,8 +256,16 @@ def say_joint_nll(result: dict[str, Any], terminal: Terminal) -> None:
 def save_final(run: RunFolder, fit: Fitted) -> Path:
     """Write the trained model with its batch statistics, and say where."""
     path = final_path(run)
-    save_model(path, (fit.model, fit.likelihood, fit.state))
+    made_by = {_RECIPE: _digest(run)}
+    tree = (fit.model, fit.likelihood, fit.state)
+    save_model(path, tree, hyperparameters=made_by)
     return path
+
+
+def _digest(run: RunFolder) -> str:
+    """Of the recipe, which tells one run's model from another's."""
+    text = json.dumps(_read_config(run)["recipe"], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def final_path(run: RunFolder) -> Path:
@@ -254,6 +291,12 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
         raise CheckpointError(
             f"{path} is not finished: go on with `ornstein train --resume {path}`"
             f"{kept}."
+        )
+    # Files of before have no digest.
+    if load_hyperparameters(final).get(_RECIPE, _digest(run)) != _digest(run):
+        raise CheckpointError(
+            f"{final} is the model of another run, or config.json is another's: put "
+            "the run's own back, or train again."
         )
     like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
     return run, prepared, Judged(*load_model(final, like))

@@ -21,10 +21,11 @@ from ..report import write_figures
 from ..sample import ChainProgress, StuckChainError, is_stuck
 from ..train import RunFolder
 from ..train._lock import lock_folder
-from ._output import check_replaced, inputs_of
+from ._output import check_outside, inputs_of
 from ._run_folder import (
     SAMPLES,
     Untouched,
+    check_new,
     free_folder,
     new_run,
     read_sample_recipe,
@@ -82,22 +83,23 @@ class Sample:
         """Carry it out; the result."""
         if self.resume is not None:
             run = RunFolder.open(self.resume)
-            recipe = read_sample_recipe(run)
-            prepared = prepare(recipe.recipe)
-            say_data(prepared.data, terminal)
-            with lock_folder(run.path):
+            with lock_folder(run.path):  # first: its recipe may be replaced
+                recipe = read_sample_recipe(run)
+                prepared = prepare(recipe.recipe)
+                say_data(prepared.data, terminal)
                 return _carry_out(run, recipe, prepared, terminal, command, guard=None)
         recipe = self.recipe
         check_sampling(recipe.sampling)
+        path = free_folder(recipe.data.data) if self.out is None else self.out
+        check_new(path, inputs_of(recipe.recipe), overwrite=self.overwrite)
+        check_outside(path, recipe.data.data)
         prepared = prepare(recipe.recipe)
         say_data(prepared.data, terminal)
-        path = free_folder(recipe.data.data) if self.out is None else self.out
         config = {
             "command": command,
             "recipe": recipe.recipe.to_json(),
             "sampling": recipe.to_json(),
         }
-        check_replaced(path, inputs_of(recipe.recipe))
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
             say_where(run, terminal)
             return _carry_out(run, recipe, prepared, terminal, command, guard=guard)

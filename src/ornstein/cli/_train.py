@@ -26,9 +26,10 @@ from ..predict import Prediction
 from ..report import write_figures
 from ..train import Fit, ProgressBar, RunFolder
 from ..train._lock import lock_folder
-from ._output import check_replaced, inputs_of
+from ._output import check_outside, inputs_of
 from ._run_folder import (
     Untouched,
+    check_new,
     free_folder,
     new_run,
     read_recipe,
@@ -115,6 +116,9 @@ class Train:
         """Carry it out; the result."""
         if self.resume is not None:
             return self._resume(self.resume, terminal, command)
+        path = free_folder(self.recipe.data.data) if self.out is None else self.out
+        check_new(path, inputs_of(self.recipe), overwrite=self.overwrite)
+        check_outside(path, self.recipe.data.data)
         prepared = prepare(self.recipe)
         say_data(prepared.data, terminal)
         table = None
@@ -125,9 +129,7 @@ class Train:
             table = tuning.table
             terminal.grid("Trials, best first", table)
             prepared = prepare(recipe, prepared.data)
-        path = free_folder(self.recipe.data.data) if self.out is None else self.out
         config = {"command": command, "recipe": prepared.recipe.to_json()}
-        check_replaced(path, inputs_of(prepared.recipe))
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
             say_where(run, terminal)
             extra = {} if table is None else {"tuning": table}
@@ -137,9 +139,9 @@ class Train:
 
     def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         run = RunFolder.open(path)
-        prepared = prepare(read_recipe(run))
-        say_data(prepared.data, terminal)
-        with lock_folder(run.path):
+        with lock_folder(run.path):  # first: its recipe may be replaced
+            prepared = prepare(read_recipe(run))
+            say_data(prepared.data, terminal)
             return _carry_out(run, prepared, terminal, command, guard=None)
 
 

@@ -8,7 +8,11 @@ from ._build import (
 from ._corrupted import judge_corruptions as judge_corruptions
 from ._dial import dial as dial, turned_models as turned_models
 from ._families import MODELS as MODELS, build_model as build_model
-from ._judge import Judged as Judged, judge as judge
+from ._judge import (
+    Judged as Judged,
+    judge as judge,
+    refuse_non_finite_predictions as refuse_non_finite_predictions,
+)
 from ._latent_models import is_told_by_series as is_told_by_series
 from ._networks import build_network as build_network
 from ._noise_sweep import (

@@ -25,6 +25,7 @@ from ..functions._base import FROZEN
 from ..functions._network import in_inference
 from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ..predict import Fitted, Prediction, predict
+from ..train import NonFiniteError
 
 _BOUND_ROWS = 10_000
 """Of larger data sets the bound is estimated from this many training rows."""
@@ -84,8 +85,12 @@ def judge(
         num_draws: functions averaged over.
         test_key: which functions.
         bound_key: which functions for the bound.
+
+    Raises:
+        NonFiniteError: if a prediction is not a number.
     """
     prediction = predict(fit, data.test.x, key=test_key, num_draws=num_draws)
+    refuse_non_finite_predictions(prediction)
     scores: dict[str, Any] = {"num_parameters": num_trained(fit)}
     scores |= evaluate(prediction, data.test.y)
     scores |= NO_PATH_KL
@@ -106,6 +111,21 @@ def judge(
         scores["without_drift"] = evaluate(other, data.test.y)
         scores |= gain("drift_gain", prediction, other, data.test)
     return scores, prediction
+
+
+def refuse_non_finite_predictions(prediction: Prediction) -> None:
+    """Refuse predictions that are not numbers: scores of them would say nothing.
+
+    Raises:
+        NonFiniteError: saying so.
+    """
+    arrays = jax.tree.leaves((prediction.outputs, prediction.summary))
+    if not all(bool(jnp.isfinite(array).all()) for array in arrays):
+        raise NonFiniteError(
+            "Some predictions are NaN or infinite: the training diverged, its weights "
+            "are damaged, or the solver's steps are too long; train again, with a "
+            "lower learning rate, or give a smaller --dt."
+        )
 
 
 def gain(

@@ -18,7 +18,11 @@ from ..prior import GaussianPrior
 from ..sample import SamplingCallback, load_samples, sample
 from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
 from ._families import PRIORS
-from ._judge import NO_PATH_KL, in_target_units
+from ._judge import (
+    NO_PATH_KL,
+    in_target_units,
+    refuse_non_finite_predictions,
+)
 from ._numbers import check_numbers
 from ._options import ActivationName, DataOptions, LikelihoodOptions, WeightOptions
 from ._presets import kind_of_data
@@ -314,6 +318,7 @@ def judge_samples(
     """
     data, key = prepared.data, Keys.of(prepared.recipe).test
     prediction = predict(samples, data.test.x, key=key, num_draws=num_draws)
+    refuse_non_finite_predictions(prediction)
     sizes = [math.prod(a.shape[2:]) for a in jax.tree.leaves(samples.positions)]
     scores: dict[str, Any] = {"num_parameters": sum(sizes), "elbo": None} | NO_PATH_KL
     scores |= evaluate(prediction, data.test.y)

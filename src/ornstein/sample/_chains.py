@@ -142,18 +142,14 @@ def run_chains(
         "checksum of data and starts": _checksum((potential, starts)),
     }
     path = None if folder is None else Path(folder)
-    with contextlib.nullcontext() if path is None else _alone_in(path):
+    alone = contextlib.nullcontext() if path is None else _alone_in(path, resume)
+    with alone:
         if path is None:
             arrays = in_memory(like)
         elif resume and not is_unfinished(path):
             _check_settings(path, settings)
             arrays = open_files(path, like, mode="r+")
         else:
-            if not resume and any(file.name != LOCK for file in path.iterdir()):
-                raise FileExistsError(
-                    f"{path} exists: pass resume=True to go on with its chains, or "
-                    "choose another folder."
-                )
             arrays = create_files(path, like)
             write_header(path, like, settings, starts=how_started)
         run = Run(
@@ -174,13 +170,25 @@ def run_chains(
 
 
 @contextlib.contextmanager
-def _alone_in(path: Path) -> Iterator[None]:
+def _alone_in(path: Path, resume: bool) -> Iterator[None]:
     """A folder, made if it is not there, that no other process works in."""
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"{path} exists and is a file: choose another folder.")
     path.mkdir(parents=True, exist_ok=True)
+    _refuse_used(path, resume=resume)  # before a lock is left in it
     with lock_folder(path):
+        _refuse_used(path, resume=resume)
         yield
+
+
+def _refuse_used(path: Path, *, resume: bool) -> None:
+    if resume and not is_unfinished(path):
+        read_header(path)
+    if not resume and any(file.name != LOCK for file in path.iterdir()):
+        raise FileExistsError(
+            f"{path} exists: pass resume=True to go on with its chains, or choose "
+            "another folder."
+        )
 
 
 @contextlib.contextmanager

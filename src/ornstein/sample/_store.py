@@ -2,7 +2,8 @@
 
 A folder has `samples.json` (what the files hold, and the settings of the run), one
 `.npy` file for each array, written in place as memory maps, and `state.npz`, from
-which the chains go on. Nothing in it is a pickle.
+which the chains go on. Nothing in it is a pickle. Until `samples.json` is there, an
+empty file says whose the others are.
 
 A chain's samples lie one after the other in a file, so that its checksum grows with
 them: each is hashed once as it is written, and all of them when a folder is opened.
@@ -26,6 +27,7 @@ from ..train._lock import LOCK
 
 STATE = "state.npz"
 _HEADER = "samples.json"
+_BEGUN = ".ornstein.begun"
 _HEADER_NAMES = (
     "num_chains",
     "num_samples",
@@ -84,6 +86,8 @@ def create_files(folder: Path, like: tuple[PyTree, dict[str, Any]]) -> PyTree:
     """
     folder.mkdir(parents=True, exist_ok=True)
     leaves, treedef = jax.tree.flatten(like)
+    with naming(folder):
+        (folder / _BEGUN).touch()
     arrays = []
     for i, a in enumerate(leaves):
         path, dtype = folder / f"{i}.npy", _stored(a.dtype)
@@ -135,14 +139,18 @@ def write_header(
         "checksums": checksums,
     }
     write_atomically(folder / _HEADER, json.dumps(header, indent=2).encode())
+    (folder / _BEGUN).unlink(missing_ok=True)
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether a folder has nothing but files that were never said to be whole."""
-    return folder.is_dir() and all(
-        file.suffix == ".npy"
-        or file.name == LOCK
-        or file.name.startswith(f".{_HEADER}.")
+    """Whether a folder has nothing but files of ours, never said to be whole."""
+    if not folder.is_dir():
+        return False
+    is_ours = (folder / _BEGUN).exists()
+    return all(
+        file.name in (LOCK, _BEGUN)
+        or (is_ours and file.suffix == ".npy" and file.stem.isdecimal())
+        or (is_ours and file.name.startswith(f".{_HEADER}."))
         for file in folder.iterdir()
     )
 

@@ -25,7 +25,10 @@ except ImportError:  # not on Windows
 
 logger = logging.getLogger("ornstein")
 
-LOCK = ".lock"
+LOCK = ".ornstein.lock"
+_MARK = b"process "
+"""With which every lock file that has an owner begins."""
+
 _held: dict[tuple[int, ...], int] = {}
 """How often each lock is held, by (device, inode, process, thread)."""
 
@@ -45,6 +48,7 @@ def lock_folder(folder: Path, *, is_shared: bool = False) -> Iterator[None]:
     Raises:
         BlockingIOError: if it is in use, naming by whom: of several that share it, the
             last to begin.
+        FileExistsError: if a file that is no lock has its name.
     """
     path = folder / LOCK
     file, is_ours = _open(path, is_shared=is_shared)
@@ -72,6 +76,10 @@ def _open(path: Path, *, is_shared: bool) -> tuple[int, bool]:
             return file, False
         try:
             _lock(file, path, is_shared=is_shared)
+            if not _MARK.startswith(os.pread(file, len(_MARK), 0)):
+                raise FileExistsError(
+                    f"{path} is in the way, and is no lock of ornstein's: move it away."
+                )
         except BaseException:
             os.close(file)
             raise

@@ -52,7 +52,8 @@ def load_model(path: str | Path, like: PyTree) -> PyTree:
         like: a model of the same structure, shapes and types.
 
     Raises:
-        CheckpointError: if the file cannot be read, has NaN, or is of another model.
+        CheckpointError: if the file cannot be read, has NaN or infinities that `like`
+            has not, or is of another model.
     """
     header, content = _read(Path(path))
     arrays = {}
@@ -62,27 +63,41 @@ def load_model(path: str | Path, like: PyTree) -> PyTree:
             arrays[name] = np.frombuffer(raw, jax.numpy.dtype(dtype)).reshape(shape)
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(Path(path), "its header and its arrays disagree") from error
-    refuse_nan(Path(path), arrays)
     try:
-        return with_arrays(like, arrays)
+        loaded = with_arrays(like, arrays)
     except ValueError as error:
         raise CheckpointError(f"{path} holds another model: {error}.") from error
+    refuse_non_finite(Path(path), arrays, like=named_arrays(like))
+    return loaded
 
 
-def refuse_nan(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def refuse_non_finite(
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    *,
+    like: Mapping[str, np.ndarray],
+) -> None:
     """Refuse arrays that are not numbers, from which nothing can be predicted.
 
     Args:
         path: where they come from.
         arrays: by name.
+        like: those of a sound model: an infinity that an array has here (a bound, or
+            the rho of a weight that was removed) it may have there, too.
 
     Raises:
         CheckpointError: naming the first.
     """
     for name, array in arrays.items():
-        if jax.numpy.issubdtype(array.dtype, np.inexact) and np.isnan(array).any():
+        if not jax.numpy.issubdtype(array.dtype, np.inexact):
+            continue
+        # In single precision at least: numpy compares bfloat16 for no isin.
+        odd = array[~np.isfinite(array)].astype(np.result_type(array, np.float32))
+        allowed = [bound for bound in (-np.inf, np.inf) if np.any(like[name] == bound)]
+        if not np.isin(odd, allowed).all():
+            what = "NaN" if np.isnan(odd).any() else "infinity"
             raise CheckpointError(
-                f"{path} has NaN in {name}: its training diverged, or the file is "
+                f"{path} has {what} in {name}: its training diverged, or the file is "
                 "damaged; train again, with a lower learning rate."
             )
 

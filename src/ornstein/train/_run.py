@@ -3,6 +3,7 @@
 import contextlib
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,29 +44,8 @@ class RunFolder(eqx.Module):
             FileExistsError: if something is there already.
             BlockingIOError: if another process is at work there.
         """
-        path = Path(path)
-        text = json.dumps(config, indent=2)  # before anything is moved
-        _put_back(path)
-        if path.exists() and not path.is_dir():
-            raise FileExistsError(f"{path} is a file: choose another folder.")
-        path.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(lock_folder(path))
-            is_run, is_new = (path / "config.json").exists(), is_unused(path)
-            is_free = is_new and not _asides(path)
-            if not (is_free or (overwrite and (is_run or is_new))):
-                raise FileExistsError(
-                    f"{path} exists{' and is a run' if is_run else ''}: resume it, "
-                    f"choose another folder, or (for a run) overwrite it{_kept(path)}."
-                )
-            if not is_new:
-                path.rename(_aside(path, len(_asides(path)) + 1))
-                path.mkdir()
-                stack.enter_context(lock_folder(path))
-            write_atomically(path / "config.json", text.encode())
-            for folder in ("checkpoints", "events", "figures"):
-                (path / folder).mkdir()
-        return cls(path)
+        with creating(Path(path), config, overwrite=overwrite) as run:
+            return run
 
     @classmethod
     def open(cls, path: str | Path) -> "RunFolder":
@@ -75,7 +55,7 @@ class RunFolder(eqx.Module):
             FileNotFoundError: if there is no run there.
         """
         path = Path(path)
-        _put_back(path)
+        put_back(path)
         if not (path / "config.json").is_file():
             raise FileNotFoundError(
                 f"{path} is not a run: it has no config.json. Give the folder that "
@@ -123,8 +103,8 @@ class RunFolder(eqx.Module):
 
     def restore(self) -> None:
         """Give the folder back to the run that was there last, if there was one."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        _put_back(self.path)
+        shutil.rmtree(self.path.resolve(), ignore_errors=True)
+        put_back(self.path)
 
     def complete(self) -> None:
         """Say that the run has all that it is for: those that it replaces go."""
@@ -154,6 +134,38 @@ class RunFolder(eqx.Module):
         return _read_object(path, "judge the run again with `ornstein evaluate`")
 
 
+@contextlib.contextmanager
+def creating(
+    path: Path, config: dict[str, Any], *, overwrite: bool
+) -> Iterator[RunFolder]:
+    """As `RunFolder.create`, and no other process may work in it meanwhile.
+
+    A folder that cannot be made whole is left as it was.
+    """
+    text = json.dumps(config, indent=2)  # before anything is moved
+    put_back(path)
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"{path} is a file: choose another folder.")
+    path.mkdir(parents=True, exist_ok=True)
+    _refuse_used(path, overwrite=overwrite)  # before a lock is left in it
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(lock_folder(path))
+        _refuse_used(path, overwrite=overwrite)
+        run, place = RunFolder(path), path.resolve()  # a link stays where it is
+        try:
+            if not is_unused(place):
+                place.rename(_aside(path, len(_asides(path)) + 1))
+                place.mkdir()
+                stack.enter_context(lock_folder(path))
+            write_atomically(path / "config.json", text.encode())
+            for folder in ("checkpoints", "events", "figures"):
+                (path / folder).mkdir()
+        except BaseException:
+            run.restore()
+            raise
+        yield run
+
+
 def _read_object(path: Path, remedy: str) -> dict[str, Any]:
     try:
         content = read_json(path)
@@ -164,6 +176,21 @@ def _read_object(path: Path, remedy: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds no JSON object: {remedy}.")
     return content
+
+
+def _refuse_used(path: Path, *, overwrite: bool) -> None:
+    is_run, is_new = (path / "config.json").exists(), is_unused(path)
+    is_free = is_new and not _asides(path)
+    if not (is_free or (overwrite and (is_run or is_new))):
+        raise FileExistsError(
+            f"{path} exists{' and is a run' if is_run else ''}: resume it, "
+            f"choose another folder, or (for a run) overwrite it{_kept(path)}."
+        )
+    if not is_new and Path.cwd().is_relative_to(path.resolve()):
+        raise FileExistsError(
+            f"{path} is, or has, the current folder, which cannot be replaced: change "
+            "to another one first."
+        )
 
 
 def is_unused(path: Path) -> bool:
@@ -180,7 +207,8 @@ def _kept(path: Path) -> str:
 
 
 def _aside(path: Path, number: int) -> Path:
-    return path.with_name(f".{path.name}.replaced-{number}")
+    place = path.resolve()  # that of `.`, or of a link, has a name
+    return place.with_name(f".{place.name}.replaced-{number}")
 
 
 def _asides(path: Path) -> list[Path]:
@@ -192,8 +220,14 @@ def _asides(path: Path) -> list[Path]:
     return found
 
 
-def _put_back(path: Path) -> None:
-    """The last run, where a process ended between moving it and making the next."""
+def put_back(path: Path) -> bool:
+    """The last run, where a process ended between moving it and making the next.
+
+    Returns:
+        whether there was one.
+    """
     asides = _asides(path)
-    if asides and not path.exists():
-        asides[-1].rename(path)
+    is_lost = bool(asides) and not path.exists()
+    if is_lost:
+        asides[-1].rename(path.resolve())
+    return is_lost

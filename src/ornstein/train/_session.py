@@ -20,7 +20,7 @@ from ._history import History
 from ._leaves import named_arrays
 from ._log import Callback, EventsFile, MetricsFile, Plan
 from ._loop import MAX_STEPS, AbstractLoop
-from ._model_file import refuse_nan
+from ._model_file import refuse_non_finite
 from ._run import RunFolder
 from ._shuffle import batch_indices
 from ._step import Trainer, TrainState
@@ -130,7 +130,11 @@ class Session:
         tree, meta = load_checkpoint(
             self.run.checkpoints, self._tree(), identity=self.identity
         )
-        refuse_nan(self.run.checkpoints, named_arrays(tree[0].params))
+        refuse_non_finite(
+            self.run.checkpoints,
+            named_arrays(tree[0].params),
+            like=named_arrays(self.state.params),
+        )
         self.state, best = tree
         self.history.load_json(meta["history"])
         if self.best is not None:

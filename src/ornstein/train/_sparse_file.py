@@ -13,7 +13,7 @@ from ..functions import MeanField, NormalFamily, Pruned
 from ._atomic import write_atomically
 from ._errors import CheckpointError
 from ._leaves import describe, named_arrays, with_arrays
-from ._model_file import read_with_header, refuse_nan
+from ._model_file import read_with_header, refuse_non_finite
 
 _HEADER = "ornstein_sparse"
 
@@ -84,8 +84,13 @@ def load_sparse(path: str | Path, like: MeanField | Pruned) -> Pruned:
         means, rhos, points = _arrays(header, content)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise _damaged(path, "its header and its arrays disagree") from error
-    for parts in (means, rhos, points):
-        refuse_nan(path, parts)
+    removed = dict.fromkeys(rhos, np.asarray(-np.inf))
+    for parts, sound in (
+        (means, named_arrays(family.mean)),
+        (rhos, removed),
+        (points, named_arrays(like.rest)),
+    ):
+        refuse_non_finite(path, parts, like=sound)
     loaded = NormalFamily(
         with_arrays(family.mean, means), with_arrays(family.rho, rhos)
     )
