@@ -234,8 +234,9 @@ def standardised(
         DataError: which number of `raw` is too far from the training rows.
     """
     values = scaling.apply(raw)
-    bad = np.argwhere(~np.isfinite(values)) if raw.dtype.kind == "f" else ()
-    if len(bad):
+    is_bad = ~np.isfinite(values) & (raw.dtype.kind == "f")
+    if is_bad.any():
+        bad = np.argwhere(is_bad)
         raise DataError(
             f"{what} has {raw[tuple(bad[0])]:g} in {place_of(bad[0], names)}, counting "
             "from 0: in units of the training rows it is beyond single precision; "
