@@ -136,7 +136,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refuses_and_leaves_every_file(case, folder, trained, capsys):
-    """Seen failing: each of these replaced the file that it names, but for the pipes,
+    """Reported: each of these replaced the file that it names, but for the pipes,
     which hung."""
     table(folder / "run" / "inside.csv")
     arguments, match = REFUSED[case]

@@ -108,7 +108,7 @@ def test_overwriting_deletes_nothing_before_the_new_run_is_complete(
 ):
     """However often it is killed, and called again.
 
-    Seen failing: killed before training and called again, the old run was gone; killed
+    Reported: killed before training and called again, the old run was gone; killed
     in training, at once.
     """
     for stage in ("before training", *STAGES[:-1]):
@@ -147,7 +147,7 @@ def test_overwriting_with_bad_options_leaves_the_old_run(run: Path, finished: Pa
 
 
 def test_a_disk_without_room_for_the_new_run_leaves_the_old_one(run, finished, capsys):
-    """Seen failing: it was beside its place, and `evaluate` found no run there."""
+    """Reported: it was beside its place, and `evaluate` found no run there."""
 
     def fill(*args: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -162,7 +162,7 @@ def test_a_disk_without_room_for_the_new_run_leaves_the_old_one(run, finished, c
 
 
 def test_a_run_goes_by_any_name_of_its_folder(run: Path, finished: Path, capsys):
-    """`.`, and a link. Seen failing: "has an empty name", and after all training."""
+    """`.`, and a link. Reported: "has an empty name", and after all training."""
     link = run.parent / "link"
     link.symlink_to(run.name)
     with pytest.MonkeyPatch.context() as patch:
@@ -181,7 +181,7 @@ def test_a_run_goes_by_any_name_of_its_folder(run: Path, finished: Path, capsys)
 
 
 def test_no_other_process_gets_in_between(tmp_path: Path):
-    """Seen failing: the new folder was let go of, for a moment, once it was made."""
+    """Reported: the new folder was let go of, for a moment, once it was made."""
     path, let_go, freed = tmp_path / "run", _lock._remove, []
 
     def watched(*args: Any) -> None:
@@ -199,7 +199,7 @@ def test_no_other_process_gets_in_between(tmp_path: Path):
 
 
 def test_a_bad_folder_is_refused_before_any_work(run: Path, monkeypatch, capsys):
-    """Seen failing: all trials of --tune ran first; a run put back was not named."""
+    """Reported: all trials of --tune ran first; a run put back was not named."""
 
     def work(*args: Any, **kwargs: Any) -> None:
         raise Killed
@@ -226,7 +226,7 @@ def test_a_bad_folder_is_refused_before_any_work(run: Path, monkeypatch, capsys)
 
 
 def test_resuming_reads_the_recipe_under_the_lock(run: Path, monkeypatch):
-    """Seen failing: a run replaced in between trained by the old one's recipe."""
+    """Reported: a run replaced in between trained by the old one's recipe."""
 
     def read(folder: RunFolder) -> None:
         assert any(held[2:] == (os.getpid(), threading.get_ident()) for held in _held())
@@ -275,7 +275,7 @@ def held(folder: Path) -> Iterator[None]:
 def test_a_run_in_use_is_refused_by_its_owners_name(
     command: list[str], run: Path, finished: Path, capsys, monkeypatch
 ):
-    """Seen failing: all of them went ahead."""
+    """Reported: all of them went ahead."""
     if command[0] == "reproduce":  # of a run it refuses the folder
         (run / "config.json").unlink()
         (run / "result.json").unlink()
@@ -318,7 +318,7 @@ def test_a_signal_ends_training_with_a_checkpoint(
 ):
     """Nothing is lost, and it goes on to the same bits.
 
-    Seen failing: SIGTERM ended the process at once, and Ctrl-C left the checkpoint of
+    Reported: SIGTERM ended the process at once, and Ctrl-C left the checkpoint of
     up to 30 seconds before.
     """
     path, advance, run_steps = tmp_path / "run", ProgressBar.advance, InMemory.run
@@ -390,7 +390,7 @@ def test_sigterm_ends_sampling_with_its_samples(tmp_path: Path, monkeypatch, cap
     ],
 )
 def test_weights_that_predict_nothing_are_refused(weight, code, match, run, capsys):
-    """Seen failing: `evaluate` wrote NaN scores and ended with 0; then of inf, 3e38."""
+    """Reported: `evaluate` wrote NaN scores and ended with 0; then of inf, 3e38."""
     final = run / "checkpoints" / "final.npz"
     with np.load(final) as file:
         content = dict(file)
@@ -415,7 +415,7 @@ def test_weights_that_predict_nothing_are_refused(weight, code, match, run, caps
 
 
 def test_the_model_of_another_run_is_refused(run: Path, capsys):
-    """Of the same shapes. Seen failing: it was judged as the run's own."""
+    """Of the same shapes. Reported: it was judged as the run's own."""
     config = json.loads((run / "config.json").read_text())
     config["recipe"]["training"]["seed"] += 1
     (run / "config.json").write_text(json.dumps(config))

@@ -451,7 +451,7 @@ READ_AGAIN = {"corruptions", "photographs"}
 def test_no_reader_opens_what_would_hang(name: str, make: Any, tmp_path: Path):
     """Pipes wait for a writer and devices never end: catches an `open` before `stat`.
 
-    Seen hanging for every reader of one file.
+    Seen hanging for most readers of one file.
     """
     error = damaged(name, make, tmp_path)
     assert (error is None) == (name in READ_AGAIN)
