@@ -1,7 +1,7 @@
 """A Bayesian neural network is a random function: the contract of them all."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, TypeAlias, TypeVar
 
 import equinox as eqx
@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from .._tree import is_at
-from .._types import Array, Float, Int, PRNGKeyArray, PyTree
+from .._types import Array, Float, PRNGKeyArray, PyTree
+from ._network import SolveReport as SolveReport, batch_states as batch_states, mean_report as mean_report, merge_reports as merge_reports
 
 Module = TypeVar("Module")
 
@@ -19,46 +20,6 @@ FROZEN = "frozen"
 
 LogRatio: TypeAlias = Literal["shared", "rows"]
 """Whose log q / p a draw knows: of what all rows of a batch share, or of each row."""
-
-
-class SolveReport(eqx.Module):
-    r"""What the solves behind one call of a function on a batch cost and did.
-
-    Attributes:
-        num_drift_evaluations: of all solves, forward.
-        roughness: $R_K = \int_0^1 \|d^K h / dt^K\|^2 dt$, the mean over rows and
-            features, summed over solves; 0 where the `Integrator` asks for none. Kelly,
-            Bettencourt, Johnson & Duvenaud (2020), "Learning Differential Equations
-            that are Easy to Solve".
-        reversible_gap: the largest $|y - \hat y|$ at a solve's end; 0 for solvers that
-            have no $\hat y$.
-    """
-
-    num_drift_evaluations: Int[Array, ""]
-    roughness: Float[Array, ""]
-    reversible_gap: Float[Array, ""]
-
-
-def merge_reports(reports: Sequence[SolveReport]) -> SolveReport | None:
-    """The report of several solves, one after another; `None` of none."""
-    if not reports:
-        return None
-    return SolveReport(
-        sum((r.num_drift_evaluations for r in reports), jnp.zeros((), int)),
-        sum((r.roughness for r in reports), jnp.zeros(())),
-        jnp.max(jnp.stack([r.reversible_gap for r in reports])),
-    )
-
-
-def mean_report(report: SolveReport | None) -> SolveReport | None:
-    """One report of several calls, whose reports have a leading axis."""
-    if report is None:
-        return None
-    return SolveReport(
-        jnp.max(report.num_drift_evaluations),
-        jnp.mean(report.roughness),
-        jnp.max(report.reversible_gap),
-    )
 
 
 class Draw(eqx.Module):
@@ -188,12 +149,6 @@ def label_tree(
         module,
         is_at(module, still),
     )
-
-
-def batch_states(module: PyTree) -> list[eqx.nn.StateIndex]:
-    """Where a module keeps batch statistics (`nn.BatchNorm` and the like)."""
-    is_state = lambda node: isinstance(node, eqx.nn.StateIndex)
-    return [n for n in jax.tree.leaves(module, is_leaf=is_state) if is_state(n)]
 
 
 def no_local_kl(x: PyTree[Array]) -> Float[Array, " batch"]:

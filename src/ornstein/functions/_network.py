@@ -1,15 +1,15 @@
 """Plain networks, as the random functions built around them see them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from .._tree import is_at
-from .._types import Array, Float, PyTree
+from .._types import Array, Float, Int, PyTree
 from ..nn import PerExample
-from ._base import SolveReport, batch_states
 
 Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
 """A module from a batch (rows first) to the likelihood's parameters of each row."""
@@ -17,6 +17,46 @@ Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
 Module = TypeVar("Module")
 
 _OF_ONE_VECTOR = (eqx.nn.MLP, eqx.nn.Linear)
+
+
+class SolveReport(eqx.Module):
+    r"""What the solves behind one call of a function on a batch cost and did.
+
+    Attributes:
+        num_drift_evaluations: of all solves, forward.
+        roughness: $R_K = \int_0^1 \|d^K h / dt^K\|^2 dt$, the mean over rows and
+            features, summed over solves; 0 where the `Integrator` asks for none. Kelly,
+            Bettencourt, Johnson & Duvenaud (2020), "Learning Differential Equations
+            that are Easy to Solve".
+        reversible_gap: the largest $|y - \hat y|$ at a solve's end; 0 for solvers that
+            have no $\hat y$.
+    """
+
+    num_drift_evaluations: Int[Array, ""]
+    roughness: Float[Array, ""]
+    reversible_gap: Float[Array, ""]
+
+
+def merge_reports(reports: Sequence[SolveReport]) -> SolveReport | None:
+    """The report of several solves, one after another; `None` of none."""
+    if not reports:
+        return None
+    return SolveReport(
+        sum((r.num_drift_evaluations for r in reports), jnp.zeros((), int)),
+        sum((r.roughness for r in reports), jnp.zeros(())),
+        jnp.max(jnp.stack([r.reversible_gap for r in reports])),
+    )
+
+
+def mean_report(report: SolveReport | None) -> SolveReport | None:
+    """One report of several calls, whose reports have a leading axis."""
+    if report is None:
+        return None
+    return SolveReport(
+        jnp.max(report.num_drift_evaluations),
+        jnp.mean(report.roughness),
+        jnp.max(report.reversible_gap),
+    )
 
 
 def as_network(module: Network) -> Network:
@@ -97,6 +137,12 @@ def call_network(
                 "of a single example in `ornstein.nn.PerExample`."
             )
     return Called(output, state, report)
+
+
+def batch_states(module: PyTree) -> list[eqx.nn.StateIndex]:
+    """Where a module keeps batch statistics (`nn.BatchNorm` and the like)."""
+    is_state = lambda node: isinstance(node, eqx.nn.StateIndex)
+    return [n for n in jax.tree.leaves(module, is_leaf=is_state) if is_state(n)]
 
 
 def has_batch_state(module: PyTree) -> bool:
