@@ -1,13 +1,15 @@
 """Standardised images to bytes, and back."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
 from ._base import Data, Standardisation
-from ._corruptions import Images
 from ._error import DataError
+
+Images: TypeAlias = UInt8[np.ndarray, "rows height width channels"]
+"""Bytes; one channel (grey) or three (red, green, blue)."""
 
 # What sources call white: shares of it, scikit-learn's digits, bytes.
 _WHITES = (1, 16, 255)

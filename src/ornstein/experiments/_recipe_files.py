@@ -7,7 +7,7 @@ options are those of `ornstein train`, or of `ornstein sample` where they name a
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,7 +21,9 @@ from ._families import build_model
 from ._judge import Judged, num_trained
 from ._recipe import Recipe
 from ._sampling import SampleRecipe
-from ._study import ScaleName
+
+ScaleName = Literal["quick", "gpu", "full"]
+"""Minutes on two cores; 25 minutes on one accelerator; the paper's own budget."""
 
 _SCALES: tuple[ScaleName, ...] = ("quick", "gpu", "full")
 _NOT_OPTIONS = {

@@ -4,7 +4,7 @@ import copy
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,9 @@ from ..train._atomic import write_atomically
 from ._judge import judge
 from ._ledger import Ledger
 from ._recipe import Recipe
+from ._recipe_files import ScaleName as ScaleName
 from ._shelf import Shelf, is_piece
 from ._training import Keys, Prepared, prepare, train
-
-ScaleName = Literal["quick", "gpu", "full"]
 
 TOY_EPOCHS: dict[ScaleName, int] = {"quick": 600, "gpu": 4000, "full": 4000}
 """Steps on `toy/cos`, whose every epoch is one."""

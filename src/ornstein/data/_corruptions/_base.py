@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 
-Images: TypeAlias = UInt8[np.ndarray, "rows height width channels"]
-"""Bytes; one channel (grey) or three (red, green, blue)."""
+from .._bytes import Images as Images
 
 Unit: TypeAlias = Float[np.ndarray, "rows height width channels"]
 """Shares of white."""
