@@ -8,8 +8,8 @@ import pytest
 from jax.scipy.stats import norm
 
 from ornstein.data._base import Split
-from ornstein.functions._network import split_where
 from ornstein.likelihood import Categorical, Gaussian
+from ornstein.network import split_where
 from ornstein.nn import MLP
 from ornstein.potential import DensityPotential, Potential, Tempered
 from ornstein.prior import GaussianPrior, fan_in_prior

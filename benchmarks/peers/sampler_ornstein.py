@@ -18,7 +18,7 @@ from ornstein.mcmc import HMC, AbstractKernel
 from ornstein.nn import MLP
 from ornstein.potential import Potential
 from ornstein.prior import GaussianPrior
-from ornstein.sample._advance import Sampler
+from ornstein.sampling._advance import Sampler
 from ornstein.sgmcmc import SGHMC, SGLD
 from ornstein.train import elbo_loss
 

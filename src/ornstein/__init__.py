@@ -2,19 +2,26 @@
 
 from . import (
     data as data,
+    diagnosis as diagnosis,
+    evaluation as evaluation,
     functions as functions,
     likelihood as likelihood,
     mcmc as mcmc,
     metrics as metrics,
+    network as network,
     nn as nn,
+    potential as potential,
+    prediction as prediction,
     prior as prior,
+    sampling as sampling,
     sde as sde,
     sgmcmc as sgmcmc,
+    train as train,
 )
 from ._version import __version__ as __version__
 from .data import Series as Series
-from .diagnose import Diagnosis as Diagnosis, Finding as Finding, diagnose as diagnose
-from .evaluate import (
+from .diagnosis import Diagnosis as Diagnosis, Finding as Finding, diagnose as diagnose
+from .evaluation import (
     component_diversity as component_diversity,
     evaluate as evaluate,
     evaluate_ood as evaluate_ood,
@@ -73,7 +80,7 @@ from .potential import (
     Potential as Potential,
     Tempered as Tempered,
 )
-from .predict import (
+from .prediction import (
     Prediction as Prediction,
     isotonic_regression as isotonic_regression,
     predict as predict,
@@ -87,7 +94,7 @@ from .prior import (
     ScaleMixturePrior as ScaleMixturePrior,
     fan_in_prior as fan_in_prior,
 )
-from .sample import (
+from .sampling import (
     load_samples as load_samples,
     run_chains as run_chains,
     sample as sample,

@@ -15,14 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._types import Array, Float, Int, Params, PRNGKeyArray, PyTree
-from .functions._network import (
-    Network,
-    as_network,
-    call_network,
-    has_batch_state,
-    split_where,
-)
 from .likelihood import AbstractLikelihood
+from .network import Network, as_network, call_network, has_batch_state, split_where
 from .prior import AbstractPrior
 
 

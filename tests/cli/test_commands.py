@@ -12,7 +12,7 @@ import pytest
 
 import ornstein as orn
 from ornstein.cli import _train, main
-from ornstein.experiments import Keys, Recipe, prepare
+from ornstein.recipe import Keys, Recipe, prepare
 from ornstein.train import ProgressBar
 
 TINY = "--epochs 4 --width 2 --drift-widths 2 --num-inducing 0 --dt 0.5 --num-draws 1"

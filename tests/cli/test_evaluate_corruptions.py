@@ -11,7 +11,8 @@ from ornstein.cli import main
 from ornstein.cli._evaluate import Evaluate
 from ornstein.cli._run_folder import load_run
 from ornstein.data import Split, load
-from ornstein.experiments import Keys, judge_corruptions
+from ornstein.evaluation import judge_corruptions
+from ornstein.recipe import Keys
 
 TRAIN = "--model implicit --data digits --num-components 2 --num-draws 1 --test-draws 4"
 TRAIN += " --train-rows 300 --test-rows 60 --batch-size 100 --epochs 1 --width 8"

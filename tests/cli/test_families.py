@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
-from ornstein.evaluate import evaluate
-from ornstein.experiments import Keys, Recipe, prepare
-from ornstein.experiments._judge import Judged
+from ornstein.evaluation._audit import Judged
+from ornstein.evaluation._evaluate import evaluate
 from ornstein.functions import prune
-from ornstein.predict import predict
+from ornstein.prediction import predict
+from ornstein.recipe import Keys, Recipe, prepare
 from ornstein.train import Fit, load_model, load_sparse
 
 TINY = "--data toy/cos --width 4 --epochs 3 --test-draws 4"

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
-from ornstein.evaluate import component_diversity, evaluate
-from ornstein.experiments import Judged, Keys, Prepared, Recipe, prepare
-from ornstein.functions._network import initial_state
-from ornstein.predict import predict
+from ornstein.evaluation import Judged
+from ornstein.evaluation._evaluate import component_diversity, evaluate
+from ornstein.network import initial_state
+from ornstein.prediction import predict
+from ornstein.recipe import Keys, Prepared, Recipe, prepare
 from ornstein.train import load_model, recompute_statistics, save_model
 
 TINY = "--model implicit --data digits --num-components 2 --num-draws 1 --test-draws 4"

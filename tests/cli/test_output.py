@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from ornstein._files import _atomic
 from ornstein.cli import main
 from ornstein.data import load
-from ornstein.data._formulas import escaped, unescaped
+from ornstein.data.tables._formulas import escaped, unescaped
 from ornstein.report import save_figure
-from ornstein.train import _atomic
 
 NAMES = ("=cmd()|' /C calc'!A0", "@sum(1)", "-2")
 TINY = "--model mean-field --network mlp --width 2 --epochs 1 --num-draws 1"

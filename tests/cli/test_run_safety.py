@@ -20,14 +20,15 @@ import jax
 import numpy as np
 import pytest
 
+from ornstein._files import _lock
+from ornstein._files._lock import LOCK, lock_folder
 from ornstein.cli import main
 from ornstein.cli._run_folder import new_run
-from ornstein.experiments import EXPERIMENTS, Experiment
-from ornstein.sample import ChainProgress, _run as sample_run
-from ornstein.train import ProgressBar, RunFolder, _lock
-from ornstein.train._checkpoint import checkpoints
-from ornstein.train._lock import LOCK, lock_folder
+from ornstein.sampling import ChainProgress, _run as sample_run
+from ornstein.studies import EXPERIMENTS, Experiment
+from ornstein.train import ProgressBar, RunFolder
 from ornstein.train._loop import InMemory
+from ornstein.train.saving._checkpoint import checkpoints
 
 TINY = "--epochs 6 --width 2 --drift-widths 2 --num-inducing 0 --dt 0.5 --num-draws 1"
 TINY += " --test-draws 2 --data toy/cos"
@@ -81,11 +82,13 @@ def killed_at(stage: str, run: Path) -> Iterator[None]:
         make_folder(self, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ornstein.train._run.RunFolder.restore", lambda self: None)
+        patch.setattr(
+            "ornstein.train.saving._run_folder.RunFolder.restore", lambda self: None
+        )
         if stage == "before its folder":
             patch.setattr(Path, "mkdir", kill_once_moved)
         elif stage == "before its config":
-            patch.setattr("ornstein.train._run.write_atomically", kill)
+            patch.setattr("ornstein.train.saving._run_folder.write_atomically", kill)
         elif stage == "before training":
             patch.setattr("ornstein.cli._train.train", kill)
         elif stage == "in training":
@@ -93,7 +96,7 @@ def killed_at(stage: str, run: Path) -> Iterator[None]:
         elif stage == "before its result":
             patch.setattr("ornstein.cli._train._judge", kill)
         elif stage == "after its result":
-            patch.setattr("ornstein.train._run.RunFolder.complete", kill)
+            patch.setattr("ornstein.train.saving._run_folder.RunFolder.complete", kill)
         yield
 
 
@@ -153,7 +156,7 @@ def test_a_disk_without_room_for_the_new_run_leaves_the_old_one(run, finished, c
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ornstein.train._run.write_atomically", fill)
+        patch.setattr("ornstein.train.saving._run_folder.write_atomically", fill)
         assert main([*OVERWRITE, str(run)]) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert final_bits(run) == final_bits(finished)

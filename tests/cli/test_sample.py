@@ -9,14 +9,8 @@ import pytest
 
 import ornstein as orn
 from ornstein.cli import main
-from ornstein.experiments import (
-    Keys,
-    SampleRecipe,
-    open_sampling,
-    prepare,
-    preset_sampling,
-)
-from ornstein.sample import ChainProgress
+from ornstein.recipe import Keys, SampleRecipe, open_sampling, prepare, preset_sampling
+from ornstein.sampling import ChainProgress
 
 TINY = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
 TINY += " --num-samples 6 --num-warmup 20 --num-chains 2 --test-draws 12"

@@ -13,7 +13,8 @@ import pytest
 import ornstein as orn
 from ornstein.cli import main
 from ornstein.data import load_series_csv, read_long_csv
-from ornstein.experiments import Judged, Keys, Recipe, prepare
+from ornstein.evaluation import Judged
+from ornstein.recipe import Keys, Recipe, prepare
 from ornstein.train import ProgressBar
 
 TINY = "--latent-size 1 --hidden-size 3 --context-size 2 --drift-widths 3 --substeps 1"

@@ -30,17 +30,18 @@ from PIL import Image
 import ornstein as orn
 import ornstein.data as od
 from ornstein.cli._run_folder import read_recipe
-from ornstein.data import _cifar_c
-from ornstein.data._corrupted import GeneratedCorruptions
-from ornstein.experiments import Recipe, Study
-from ornstein.experiments._photographs import _stored
-from ornstein.experiments._recipe_files import load_row
-from ornstein.experiments._table1_runs import read_record
+from ornstein.data.corruptions import _cifar_c
+from ornstein.data.corruptions._corrupted_images import GeneratedCorruptions
 from ornstein.functions import MeanField, prune
 from ornstein.interop._weights_file import WeightsFile
 from ornstein.mcmc import HMC
 from ornstein.prior import GaussianPrior
-from ornstein.sample import load_samples, sample
+from ornstein.recipe import Recipe
+from ornstein.recipe._published import load_row
+from ornstein.sampling import load_samples, sample
+from ornstein.studies import Study
+from ornstein.studies.implicit._photographs import _stored
+from ornstein.studies.sdebnn._table1_runs import read_record
 from ornstein.train import (
     RunFolder,
     load_hyperparameters,
@@ -49,7 +50,7 @@ from ornstein.train import (
     save_model,
     save_sparse,
 )
-from ornstein.train._checkpoint import _digest, load_checkpoint, save_checkpoint
+from ornstein.train.saving._checkpoint import _digest, load_checkpoint, save_checkpoint
 
 
 class Reader(NamedTuple):

@@ -20,7 +20,7 @@ from files.guard import complaint, guarded
 from files.readers import READERS, redigested, repacked_npz
 
 from ornstein._files import _unreadable
-from ornstein.data._table import _MAX_COLUMNS
+from ornstein.data.tables._table import _MAX_COLUMNS
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 

@@ -34,7 +34,7 @@ from ornstein.functions import (
     ODENet,
     WeightPrior,
 )
-from ornstein.functions._network import in_inference, initial_state
+from ornstein.network import in_inference, initial_state
 from ornstein.nn import MLP
 
 

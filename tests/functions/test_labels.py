@@ -27,8 +27,8 @@ from ornstein.functions import (
     ProcessDrift,
 )
 from ornstein.functions._base import label_tree
-from ornstein.functions._network import split_where
 from ornstein.likelihood import Gaussian
+from ornstein.network import split_where
 from ornstein.nn import MLP
 from ornstein.potential import Potential
 from ornstein.prior import ByLeaf, GaussianPrior

@@ -17,8 +17,8 @@ from functions.test_battery import FUNCTIONS, Case, inputs_of, mlp
 
 from ornstein.data import Series
 from ornstein.functions import Ensemble, Flipout, LocalReparameterised, MeanField
-from ornstein.functions._network import has_batch_state
 from ornstein.likelihood import Gaussian, OverTime
+from ornstein.network import has_batch_state
 from ornstein.train import elbo_loss
 
 MEMBERS: dict[str, Any] = {

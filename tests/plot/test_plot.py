@@ -13,7 +13,7 @@ from PIL import Image
 
 from ornstein import metrics, plot
 from ornstein.likelihood import Categorical, Cauchy, Gaussian
-from ornstein.predict import Prediction, Summary
+from ornstein.prediction import Prediction, Summary
 
 X = np.array([0.0, 2.0, 1.0, 3.0])  # not sorted
 OUTPUTS = jr.normal(jr.key(0), (12, 4, 2))

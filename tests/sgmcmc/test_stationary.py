@@ -14,13 +14,7 @@ import scipy.linalg
 import scipy.optimize
 
 from ornstein.potential import DensityPotential
-from ornstein.sgmcmc import (
-    SGHMC,
-    SGLD,
-    SGNHT,
-    NaiveSGHMC,
-    PreconditionedSGLD,
-)
+from ornstein.sgmcmc import SGHMC, SGLD, SGNHT, NaiveSGHMC, PreconditionedSGLD
 
 PRECISIONS = (2.0, 0.5)
 MEANS = (1.0, -2.0)

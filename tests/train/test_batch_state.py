@@ -18,7 +18,7 @@ from functions.small_networks import Normalised, equinox_vectors
 from ornstein.data._base import Split
 from ornstein.functions import Deterministic, ImplicitBNN
 from ornstein.likelihood import Gaussian
-from ornstein.predict import predict
+from ornstein.prediction import predict
 from ornstein.train import (
     Constant,
     EarlyStopping,

@@ -10,11 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from train.killed_run import final_arrays, train
+from train.saving.killed_run import final_arrays, train
 
+from ornstein._files._atomic import write_atomically
 from ornstein.train import RunFolder, save_model
-from ornstein.train._atomic import write_atomically
-from ornstein.train._checkpoint import checkpoints, load_checkpoint, save_checkpoint
+from ornstein.train.saving._checkpoint import (
+    checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 FULL = Path("/dev/full")
 pytestmark = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full (Linux)")
@@ -65,7 +69,7 @@ def test_full_disk_under_the_metrics_names_them(tmp_path, monkeypatch):
         path.unlink()
         path.symlink_to(FULL)
 
-    monkeypatch.setattr("ornstein.train._log.write_atomically", then_full)
+    monkeypatch.setattr("ornstein.train.records._callbacks.write_atomically", then_full)
     with pytest.raises(OSError, match="No space left on device") as caught:
         train(run, resume=False, slow=False)
     assert caught.value.filename == str(run.metrics)

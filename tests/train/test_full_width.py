@@ -10,7 +10,7 @@ import pytest
 
 import ornstein as orn
 from ornstein.data import Split
-from ornstein.functions._network import initial_state
+from ornstein.network import initial_state
 from ornstein.train import RunFolder, load_model, save_model
 
 NETWORKS = {

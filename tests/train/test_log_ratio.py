@@ -12,7 +12,6 @@ from functions.small_model import small_model
 
 import ornstein as orn
 from ornstein.data import load
-from ornstein.experiments import Recipe, prepare, preset_recipe
 from ornstein.functions import (
     AnalyticKL,
     Flipout,
@@ -26,6 +25,7 @@ from ornstein.functions import (
     StickTheLandingKL,
 )
 from ornstein.nn import MLP
+from ornstein.recipe import Recipe, prepare, preset_recipe
 from ornstein.sde import KL, FullMonteCarlo, StickTheLanding
 from ornstein.train import ImportanceWeighted
 

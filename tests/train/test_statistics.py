@@ -22,13 +22,7 @@ from ornstein import nn
 from ornstein.data._base import Split
 from ornstein.functions import Deterministic, ImplicitBNN, MeanField
 from ornstein.likelihood import Gaussian
-from ornstein.train import (
-    EarlyStopping,
-    Fit,
-    fit,
-    recompute_statistics,
-    validate,
-)
+from ornstein.train import EarlyStopping, Fit, fit, recompute_statistics, validate
 
 X = (2 * np.random.default_rng(0).standard_normal((26, 3)) + 1).astype(np.float32)
 

@@ -11,33 +11,34 @@ import numpy as np
 import tyro
 
 from .. import sde
+from .._files import lock_folder, write_atomically
 from .._types import Float
 from ..data import Data, load
-from ..evaluate import evaluate_ood
-from ..experiments import (
-    SOLVERS,
+from ..evaluation import (
     Judged,
-    Keys,
-    Prepared,
-    SolverName,
     as_inputs,
-    build_stepsize,
     dial,
     entropy_correlation,
-    first_rows,
+    evaluate_ood,
     judge,
     judge_corruptions,
     judge_ood,
-    judge_samples,
     noise_sweep,
-    provenance,
     turned_models,
 )
 from ..functions import PosteriorSamples, with_solver
-from ..predict import predict
+from ..prediction import predict
+from ..recipe import (
+    SOLVERS,
+    Keys,
+    Prepared,
+    SolverName,
+    build_stepsize,
+    first_rows,
+    judge_samples,
+    provenance,
+)
 from ..train import RunFolder
-from ..train._atomic import write_atomically
-from ..train._lock import lock_folder
 from ._run_folder import load_run, say_draws, say_joint_nll
 from ._terminal import Terminal, as_json, shown
 

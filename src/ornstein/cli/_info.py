@@ -9,7 +9,8 @@ import jax
 import tyro
 
 from ..data import list_data
-from ..experiments import EXPERIMENTS, PRESETS, list_recipes, provenance, versions
+from ..recipe import PRESETS, list_recipes, provenance, versions
+from ..studies import EXPERIMENTS
 from ._terminal import Terminal
 
 _DOWNLOADED = ("mnist", "fashion_mnist", "cifar10", "cifar100")

@@ -12,7 +12,7 @@ from pathlib import Path
 import jax
 from rich.logging import RichHandler
 
-from ..sample import StuckChainError
+from ..sampling import StuckChainError
 from ..train import CheckpointError, NonFiniteError
 from ._evaluate import Evaluate
 from ._info import Info

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..experiments import Recipe
+from ..recipe import Recipe
 
 _OWN_FILES = {
     "config.json",

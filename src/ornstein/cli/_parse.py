@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..experiments import (
+from ..recipe import (
     KernelName,
     ModelName,
     PresetName,

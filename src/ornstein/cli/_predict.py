@@ -13,22 +13,14 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from ..data import Data, read_inputs
-from ..data._formulas import escaped
-from ..experiments import (
-    Keys,
-    Prepared,
-    is_told_by_series,
-    provenance,
-    read_series,
-    refuse_non_finite_predictions,
-)
+from .._files import lock_folder, write_atomically
+from ..data import Data, escaped, read_inputs
+from ..evaluation import refuse_non_finite_predictions
 from ..likelihood import AbstractLocationScaleLikelihood, Categorical
-from ..predict import Fitted, Prediction, predict
+from ..prediction import Fitted, Prediction, predict
+from ..recipe import Keys, Prepared, is_told_by_series, provenance, read_series
 from ..report import save_figure, series_figure
 from ..train import RunFolder
-from ..train._atomic import write_atomically
-from ..train._lock import lock_folder
 from ._output import check_outputs, inputs_of
 from ._run_folder import load_run, say_draws
 from ._terminal import Terminal

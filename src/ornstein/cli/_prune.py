@@ -8,19 +8,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..evaluate import evaluate
-from ..experiments import (
-    Judged,
-    Keys,
-    Prepared,
-    provenance,
-    refuse_non_finite_predictions,
-)
+from .._files import lock_folder, write_atomically
+from ..evaluation import Judged, evaluate, refuse_non_finite_predictions
 from ..functions import MeanField, prune
-from ..predict import Fitted, predict
+from ..prediction import Fitted, predict
+from ..recipe import Keys, Prepared, provenance
 from ..train import RunFolder, save_sparse
-from ..train._atomic import write_atomically
-from ..train._lock import lock_folder
 from ._output import check_outputs, inputs_of
 from ._run_folder import final_path, load_run
 from ._terminal import Terminal, as_json

@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from .._files import UnreadableError, read_json
-from ..experiments import EXPERIMENTS, Experiment, ScaleName, Shelf, Study
-from ..train._atomic import write_atomically
-from ..train._lock import lock_folder
+from .._files import UnreadableError, lock_folder, read_json, write_atomically
+from ..recipe import ScaleName
+from ..studies import EXPERIMENTS, Experiment, Shelf, Study
 from ._terminal import Terminal, as_json
 
 ExperimentName = Literal[

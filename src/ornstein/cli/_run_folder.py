@@ -9,27 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Data
-from ..experiments import (
-    Judged,
-    Prepared,
-    Recipe,
-    SampleRecipe,
-    open_sampling,
-    prepare,
-)
+from ..evaluation import Judged
 from ..functions import PosteriorSamples
-from ..functions._network import initial_state
-from ..predict import Fitted
-from ..sample import SamplingPlan
+from ..network import initial_state
+from ..prediction import Fitted
+from ..recipe import Prepared, Recipe, SampleRecipe, open_sampling, prepare
+from ..sampling import SamplingPlan
 from ..train import (
     CheckpointError,
     Plan,
     RunFolder,
+    creating,
+    is_unused,
     load_hyperparameters,
     load_model,
+    put_back,
     save_model,
 )
-from ..train._run import creating, is_unused, put_back
 from ._output import check_replaced
 from ._signals import Interruption, handled
 from ._terminal import Terminal

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..experiments import (
+from .._files import lock_folder
+from ..recipe import (
     Keys,
     Prepared,
     SampleRecipe,
@@ -18,9 +19,8 @@ from ..experiments import (
     run_sampling,
 )
 from ..report import write_figures
-from ..sample import ChainProgress, StuckChainError, is_stuck
+from ..sampling import ChainProgress, StuckChainError, is_stuck
 from ..train import RunFolder
-from ..train._lock import lock_folder
 from ._output import check_outside, inputs_of
 from ._run_folder import (
     SAMPLES,

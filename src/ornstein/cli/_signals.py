@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from ..sample import SamplingPlan
+from ..sampling import SamplingPlan
 from ..train import Plan
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..train._atomic import naming
+from .._files import naming
 
 # As the system's errors name files.
 _STDOUT, _STDERR = Path("standard output"), Path("standard error")

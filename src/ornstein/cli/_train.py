@@ -8,24 +8,24 @@ from typing import Annotated, Any
 import jax
 import tyro
 
-from ..diagnose import diagnose
-from ..experiments import (
+from .._files import lock_folder
+from ..diagnosis import diagnose
+from ..evaluation import judge
+from ..prediction import Prediction
+from ..recipe import (
     HELD_OUT,
     MODELS,
     Keys,
     Prepared,
     PresetName,
     Recipe,
-    judge,
     prepare,
     provenance,
     train,
     tune_recipe,
 )
-from ..predict import Prediction
 from ..report import write_figures
 from ..train import Fit, ProgressBar, RunFolder
-from ..train._lock import lock_folder
 from ._output import check_outside, inputs_of
 from ._run_folder import (
     Untouched,

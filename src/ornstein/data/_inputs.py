@@ -6,12 +6,11 @@ import numpy as np
 from jaxtyping import Float
 
 from .._files import UnreadableError, check_regular
-from ._archive import read_array
 from ._assemble import check_inputs, standardised
 from ._base import Data, Standardisation
 from ._error import DataError, DataNotFoundError
-from ._image_folder import SUFFIXES, images_below, read_images
-from ._table import numeric_columns, read_table
+from .images import SUFFIXES, images_below, read_images
+from .tables import numeric_columns, read_array, read_table
 
 
 def read_inputs(path: str | Path, data: Data) -> Float[np.ndarray, "rows ..."]:

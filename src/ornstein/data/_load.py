@@ -4,17 +4,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._archive import archive
 from ._base import Data
-from ._digits import digits
 from ._error import DataError, DataNotFoundError, nearest
-from ._hub import HUB_SETS, hub_set
-from ._image_folder import image_folder
-from ._mocap import mocap
-from ._table import table
-from ._toy import TOYS, toy
-from ._toy_series import SERIES_TOYS
-from ._uci import uci
+from .images import HUB_SETS, digits, hub_set, image_folder
+from .series import SERIES_TOYS, mocap
+from .tables import TOYS, archive, table, toy, uci
 
 _TABLES = (".csv", ".parquet")
 

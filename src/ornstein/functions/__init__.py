@@ -1,16 +1,23 @@
 """Random functions: what a user builds, fits, and draws from."""
 
+from ._ablation import (
+    prior_of as prior_of,
+    without_drift as without_drift,
+    without_noise as without_noise,
+)
 from ._base import (
+    FROZEN as FROZEN,
     AbstractRandomFunction as AbstractRandomFunction,
     Draw as Draw,
     LogRatio as LogRatio,
-    SolveReport as SolveReport,
     draw_key as draw_key,
     label_tree as label_tree,
     no_local_kl as no_local_kl,
 )
-from ._chain_diagnostics import (
+from ._softplus import softplus as softplus
+from .chains import (
     ChainDiagnostics as ChainDiagnostics,
+    PosteriorSamples as PosteriorSamples,
     diagnose_chains as diagnose_chains,
     e_bfmi as e_bfmi,
     ess_bulk as ess_bulk,
@@ -18,75 +25,68 @@ from ._chain_diagnostics import (
     r_hat as r_hat,
     split_r_hat as split_r_hat,
 )
-from ._deterministic import Deterministic as Deterministic
-from ._ensemble import Ensemble as Ensemble
-from ._implicit import ImplicitBNN as ImplicitBNN
-from ._integrator import Integrator as Integrator, with_solver as with_solver
-from ._latent_diffusion import (
-    AbstractDiffusion as AbstractDiffusion,
-    ConstantDiffusion as ConstantDiffusion,
-    NetDiffusion as NetDiffusion,
-    ProcessDiffusion as ProcessDiffusion,
-)
-from ._latent_drift import (
-    BridgeDrift as BridgeDrift,
-    ContextDrift as ContextDrift,
-    LinearDrift as LinearDrift,
-    NetDrift as NetDrift,
-    ProcessDrift as ProcessDrift,
-)
-from ._latent_ode import LatentODE as LatentODE
-from ._latent_path import PriorSamples as PriorSamples
-from ._latent_sde import LatentSDE as LatentSDE
-from ._latent_start import LatentStart as LatentStart
-from ._mc_dropout import MCDropout as MCDropout
-from ._mean_field import MeanField as MeanField
-from ._node_noise import (
-    AbstractNodeKL as AbstractNodeKL,
-    MixtureMeanKL as MixtureMeanKL,
-    MonteCarloKL as MonteCarloKL,
-    NodeMixture as NodeMixture,
-)
-from ._odenet import (
+from .depth import (
+    SDEBNN as SDEBNN,
     HyperODEBlock as HyperODEBlock,
     HyperODENet as HyperODENet,
+    Integrator as Integrator,
     ODEBlock as ODEBlock,
     ODENet as ODENet,
+    Roughness as Roughness,
+    SDEBlock as SDEBlock,
+    WeightDrift as WeightDrift,
+    WeightPrior as WeightPrior,
+    has_integrator as has_integrator,
+    with_roughness as with_roughness,
+    with_solver as with_solver,
 )
-from ._prune import Pruned as Pruned, prune as prune
-from ._recognition import (
+from .latent import (
     AbstractContext as AbstractContext,
+    AbstractDiffusion as AbstractDiffusion,
     AbstractRecognition as AbstractRecognition,
+    BridgeDrift as BridgeDrift,
+    ConstantDiffusion as ConstantDiffusion,
+    ContextDrift as ContextDrift,
     FirstFrames as FirstFrames,
     GRURecognition as GRURecognition,
+    LatentODE as LatentODE,
+    LatentSDE as LatentSDE,
+    LatentStart as LatentStart,
+    LinearDrift as LinearDrift,
+    NetDiffusion as NetDiffusion,
+    NetDrift as NetDrift,
     NextContext as NextContext,
     NoRecognition as NoRecognition,
+    PriorSamples as PriorSamples,
+    ProcessDiffusion as ProcessDiffusion,
+    ProcessDrift as ProcessDrift,
     Recognised as Recognised,
     SplitRecognition as SplitRecognition,
     StaticContext as StaticContext,
 )
-from ._roughness import Roughness as Roughness, with_roughness as with_roughness
-from ._samples import PosteriorSamples as PosteriorSamples
-from ._sde_block import SDEBlock as SDEBlock, WeightPrior as WeightPrior
-from ._sdebnn import SDEBNN as SDEBNN
-from ._swag import SWAG as SWAG
-from ._twins import (
-    prior_of as prior_of,
-    without_drift as without_drift,
-    without_noise as without_noise,
+from .nodes import (
+    AbstractNodeKL as AbstractNodeKL,
+    ImplicitBNN as ImplicitBNN,
+    MixtureMeanKL as MixtureMeanKL,
+    MonteCarloKL as MonteCarloKL,
+    NodeMixture as NodeMixture,
 )
-from ._variational import (
+from .weights import (
+    SWAG as SWAG,
     AbstractFamily as AbstractFamily,
     AbstractWeightKL as AbstractWeightKL,
-    AnalyticKL as AnalyticKL,
-    NormalFamily as NormalFamily,
-    SampledKL as SampledKL,
-    StickTheLandingKL as StickTheLandingKL,
-)
-from ._weight_drift import WeightDrift as WeightDrift
-from ._weight_noise import (
     AbstractWeightNoise as AbstractWeightNoise,
+    AnalyticKL as AnalyticKL,
+    Deterministic as Deterministic,
+    Ensemble as Ensemble,
     Flipout as Flipout,
     LocalReparameterised as LocalReparameterised,
+    MCDropout as MCDropout,
+    MeanField as MeanField,
+    NormalFamily as NormalFamily,
+    Pruned as Pruned,
     Reparameterised as Reparameterised,
+    SampledKL as SampledKL,
+    StickTheLandingKL as StickTheLandingKL,
+    prune as prune,
 )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from .._tree import is_at
 from .._types import Array, Float, PRNGKeyArray, PyTree
-from ._network import SolveReport as SolveReport, batch_states as batch_states, mean_report as mean_report, merge_reports as merge_reports
+from ..network import SolveReport, batch_states
 
 Module = TypeVar("Module")
 

@@ -10,14 +10,7 @@ import equinox as eqx
 import jax
 
 from .._types import Array, Float, PRNGKeyArray, PyTree
-from ..nn import (
-    AbstractLayer,
-    Layer as Layer,
-    PerRow,
-    is_layer as is_layer,
-    layers_of as layers_of,
-    num_inputs as num_inputs,
-)
+from ..nn import AbstractLayer, Layer, PerRow, is_layer, num_inputs
 
 
 def replace_layers(network: PyTree, new: Sequence[Callable]) -> PyTree:

@@ -13,8 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ..nn import VGG16, AlexNet, BatchNorm, Conv2d, Linear, ResNet
-from ..nn._chain import Chain
+from ..nn import VGG16, AlexNet, BatchNorm, Chain, Conv2d, Linear, ResNet
 
 Module: TypeAlias = Conv2d | Linear | BatchNorm
 Shape: TypeAlias = tuple[int, ...]

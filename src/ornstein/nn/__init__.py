@@ -13,23 +13,13 @@ from ._adapters import (
     PerExample as PerExample,
     PerRow as PerRow,
 )
-from ._alexnet import AlexNet as AlexNet
-from ._conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose
-from ._fixup import FixupLayer as FixupLayer, fixup as fixup
+from ._chain import Chain as Chain
 from ._initialise import Initialise as Initialise, he_normal as he_normal
 from ._layers import (
     AbstractLayer as AbstractLayer,
     Conv2d as Conv2d,
     ConvTranspose2d as ConvTranspose2d,
     Linear as Linear,
-)
-from ._lenet import LeNet as LeNet
-from ._networks import (
-    MLP as MLP,
-    ConvBlock as ConvBlock,
-    MakeTimeLayer as MakeTimeLayer,
-    TimeLayer as TimeLayer,
-    TimeMLP as TimeMLP,
 )
 from ._nodes import (
     Layer as Layer,
@@ -48,7 +38,6 @@ from ._parameters import (
     num_parameters as num_parameters,
     scale_parameters as scale_parameters,
 )
-from ._resnet import ResNet as ResNet
 from ._shapes import (
     Augment as Augment,
     MaxPool as MaxPool,
@@ -69,10 +58,21 @@ from ._time import (
     Ignore as Ignore,
     Squash as Squash,
 )
-from ._vgg import (
+from .architectures import (
     CIFAR_HEAD as CIFAR_HEAD,
     IMAGENET_HEAD as IMAGENET_HEAD,
+    MLP as MLP,
     VGG16 as VGG16,
+    AlexNet as AlexNet,
+    ConvBlock as ConvBlock,
+    FixupLayer as FixupLayer,
+    LeNet as LeNet,
+    MakeTimeLayer as MakeTimeLayer,
+    ResNet as ResNet,
+    TimeLayer as TimeLayer,
+    TimeMLP as TimeMLP,
     VGGHead as VGGHead,
+    WideResNet as WideResNet,
+    fixup as fixup,
 )
-from ._wide_resnet import WideResNet as WideResNet
+from .conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Array, Float, PRNGKeyArray
-from ._conv import conv2d, conv2d_transpose
+from .conv import conv2d, conv2d_transpose
 
 
 class AbstractLayer(eqx.Module):

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from .._types import Array, Float
 from ..likelihood import AbstractLocationScaleLikelihood
-from ..predict import Prediction
+from ..prediction import Prediction
 from ._style import BLUE, INK, add_legend, clean, new_figure
 
 # Central intervals, widest first, so that narrow ones lie on top; shades of `BLUE`.

@@ -8,17 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .. import metrics
+from .._files import write_atomically
 from .._types import PRNGKeyArray
 from ..data import Data
 from ..likelihood import AbstractLocationScaleLikelihood, Categorical, OverTime
-from ..plot import (
-    image_gallery,
-    predictive_bands,
-    reliability_diagram,
-    training_curves,
-)
-from ..predict import Fitted, Prediction, predict
-from ..train._atomic import write_atomically
+from ..plot import image_gallery, predictive_bands, reliability_diagram, training_curves
+from ..prediction import Fitted, Prediction, predict
 from ._series import series_figure
 
 _NUM_GALLERY = 24

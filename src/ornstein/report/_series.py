@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from .._types import Bool
 from ..data import Data, Series
 from ..plot import BAND_QUANTILES, SeriesPanel, series_bands
-from ..predict import Prediction
+from ..prediction import Prediction
 
 _MAX_SERIES, _MAX_FEATURES = 4, 3
 

@@ -1,14 +1,17 @@
 """Stochastic differential equations: solvers, gradients, processes, path KL."""
 
+from ._adaptive import check_adaptive as check_adaptive
 from ._convert import (
     ito_to_stratonovich as ito_to_stratonovich,
     stratonovich_to_ito as stratonovich_to_ito,
 )
-from ._gradient._backprop import Backprop as Backprop
-from ._gradient._backsolve import Backsolve as Backsolve
-from ._gradient._base import AbstractGradient as AbstractGradient
-from ._gradient._checkpointed import Checkpointed as Checkpointed
-from ._gradient._reversible import Reversible as Reversible
+from ._gradient import (
+    AbstractGradient as AbstractGradient,
+    Backprop as Backprop,
+    Backsolve as Backsolve,
+    Checkpointed as Checkpointed,
+    Reversible as Reversible,
+)
 from ._path_kl import (
     KL as KL,
     AbstractPathKL as AbstractPathKL,
@@ -35,6 +38,8 @@ from ._solver import (
     ShARK as ShARK,
     StratonovichMilstein as StratonovichMilstein,
     Tsit5 as Tsit5,
+    name_of as name_of,
+    stepper_for as stepper_for,
 )
 from ._stepsize import (
     AbstractStepsize as AbstractStepsize,

@@ -8,10 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray
-from ._gradient._backprop import Backprop
-from ._gradient._backsolve import Backsolve
-from ._gradient._base import AbstractGradient
-from ._gradient._checkpointed import Checkpointed
+from ._gradient import AbstractGradient, Backprop, Backsolve, Checkpointed
 from ._noise import add_noise, is_none
 from ._problem import Problem, State
 from ._solver import name_of, stepper_for

@@ -11,10 +11,7 @@ from jax.core import Tracer
 
 from .._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree, VectorField
 from ._adaptive import check_adaptive, solve_adaptive
-from ._gradient._backprop import Backprop
-from ._gradient._backsolve import Backsolve
-from ._gradient._base import AbstractGradient, Outputs, Solve
-from ._gradient._reversible import Reversible
+from ._gradient import AbstractGradient, Backprop, Backsolve, Outputs, Reversible, Solve
 from ._noise import Increments, noisy_leaves
 from ._path_kl import AbstractPathKL
 from ._problem import Problem, State

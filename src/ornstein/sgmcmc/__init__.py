@@ -7,10 +7,7 @@ from ._base import (
 )
 from ._constant_sgd import ConstantSGD as ConstantSGD
 from ._control_variate import WithControlVariate as WithControlVariate
-from ._convert import (
-    sghmc_settings as sghmc_settings,
-    sgld_step_size as sgld_step_size,
-)
+from ._convert import sghmc_settings as sghmc_settings, sgld_step_size as sgld_step_size
 from ._naive import NaiveSGHMC as NaiveSGHMC
 from ._noise import (
     gradient_noise_covariance as gradient_noise_covariance,

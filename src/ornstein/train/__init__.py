@@ -1,5 +1,6 @@
 """Training: the bound, the loop, runs and checkpoints."""
 
+from ._check import check_data as check_data, check_positive as check_positive
 from ._early_stopping import EarlyStopping as EarlyStopping
 from ._elbo import (
     ELBO as ELBO,
@@ -19,14 +20,7 @@ from ._kl_split import (
     GeometricSplit as GeometricSplit,
     UniformSplit as UniformSplit,
 )
-from ._log import Callback as Callback, Plan as Plan
-from ._model_file import (
-    load_hyperparameters as load_hyperparameters,
-    load_model as load_model,
-    save_model as save_model,
-)
-from ._progress import ProgressBar as ProgressBar
-from ._run import RunFolder as RunFolder
+from ._optimiser import Rule as Rule
 from ._schedule import (
     AbstractSchedule as AbstractSchedule,
     Constant as Constant,
@@ -37,7 +31,18 @@ from ._schedule import (
     Linear as Linear,
     Step as Step,
 )
-from ._sparse_file import load_sparse as load_sparse, save_sparse as save_sparse
 from ._statistics import recompute_statistics as recompute_statistics
 from ._tune import LogUniform as LogUniform, Tuning as Tuning, tune as tune
 from ._validate import validate as validate
+from .records import Callback as Callback, Plan as Plan, ProgressBar as ProgressBar
+from .saving import (
+    RunFolder as RunFolder,
+    creating as creating,
+    is_unused as is_unused,
+    load_hyperparameters as load_hyperparameters,
+    load_model as load_model,
+    load_sparse as load_sparse,
+    put_back as put_back,
+    save_model as save_model,
+    save_sparse as save_sparse,
+)

@@ -12,23 +12,23 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from .._files import lock_folder
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
-from ..functions._network import initial_state
 from ..likelihood import AbstractLikelihood
+from ..network import initial_state
 from ._check import check_clip_norm, check_data, check_decay, check_positive
 from ._early_stopping import EarlyStopping
 from ._elbo import ELBO, AbstractObjective
 from ._kl_split import AbstractKLSplit, UniformSplit
-from ._lock import lock_folder
-from ._log import Callback
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
-from ._run import RunFolder
 from ._schedule import AbstractSchedule, Cosine, KLWarmup
 from ._session import Held, Session, logger
 from ._statistics import recompute_statistics
 from ._step import Trainer
+from .records import Callback
+from .saving import RunFolder
 
 _ELBO = ELBO()
 _COSINE = Cosine()

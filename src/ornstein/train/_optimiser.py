@@ -8,7 +8,7 @@ import jax
 import optax
 
 from .._types import PyTree
-from ..functions._base import FROZEN
+from ..functions import FROZEN
 from ._schedule import AbstractSchedule
 
 Rule: TypeAlias = Callable[[optax.Schedule], optax.GradientTransformation]

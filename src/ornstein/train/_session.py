@@ -13,18 +13,21 @@ import numpy as np
 
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
-from ._checkpoint import checkpoints, load_checkpoint, save_checkpoint
 from ._early_stopping import Best, EarlyStopping
 from ._errors import NonFiniteError
-from ._history import History
-from ._leaves import named_arrays
-from ._log import Callback, EventsFile, MetricsFile, Plan
 from ._loop import MAX_STEPS, AbstractLoop
-from ._model_file import refuse_non_finite
-from ._run import RunFolder
 from ._shuffle import batch_indices
 from ._step import Trainer, TrainState
 from ._validate import validate
+from .records import Callback, EventsFile, History, MetricsFile, Plan
+from .saving import (
+    RunFolder,
+    checkpoints,
+    load_checkpoint,
+    named_arrays,
+    refuse_non_finite,
+    save_checkpoint,
+)
 
 logger = logging.getLogger("ornstein")
 

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Array, PRNGKeyArray, PyTree, RealScalar
-from ..functions._base import AbstractRandomFunction
-from ..functions._network import has_batch_state, in_inference, initial_state
+from ..functions import AbstractRandomFunction
+from ..network import has_batch_state, in_inference, initial_state
 from ..nn import BatchNorm
 
 

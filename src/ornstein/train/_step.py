@@ -10,11 +10,11 @@ import optax
 from .._types import Array, Float, Int, PRNGKeyArray, PyTree
 from ..functions import Roughness
 from ..likelihood import AbstractClassLikelihood
-from ._calibration import NUM_BINS, calibration_sums
 from ._elbo import AbstractObjective, elbo_loss
 from ._kl_split import AbstractKLSplit
 from ._optimiser import Optimisation
 from ._schedule import KLWarmup
+from .records import NUM_BINS, calibration_sums
 
 
 class TrainState(eqx.Module):

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from .._types import PRNGKeyArray
-from ..functions._base import AbstractRandomFunction
+from ..functions import AbstractRandomFunction
 from ..likelihood import AbstractLikelihood
 from ._check import check_positive
 from ._errors import NonFiniteError

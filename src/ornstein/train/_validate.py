@@ -10,15 +10,15 @@ import numpy as np
 
 from .._types import PRNGKeyArray, PyTree
 from ..data import Series
-from ..functions._base import AbstractRandomFunction
-from ..functions._network import in_inference
+from ..functions import AbstractRandomFunction
 from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLikelihood,
     row_scores,
     unit_log_prob,
 )
-from ._calibration import accuracy_and_ece, calibration_sums
+from ..network import in_inference
+from .records import accuracy_and_ece, calibration_sums
 
 BLOCK_ROWS = 512
 _BLOCK_VALUES = 2**24

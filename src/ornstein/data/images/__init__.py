@@ -1,0 +1,20 @@
+"""Images: by name, from folders and from the hub, and random changes to them."""
+
+from ._augment import (
+    AbstractAugmentation as AbstractAugmentation,
+    Compose as Compose,
+    RandomCrop as RandomCrop,
+    RandomFlip as RandomFlip,
+    RandomShift as RandomShift,
+    default_augmentation as default_augmentation,
+)
+from ._bytes import ByteScale as ByteScale, Images as Images
+from ._digits import digits as digits
+from ._hub import HUB_SETS as HUB_SETS, hub_set as hub_set, read_parquet as read_parquet
+from ._image_folder import (
+    SUFFIXES as SUFFIXES,
+    image_folder as image_folder,
+    images_below as images_below,
+    read_images as read_images,
+)
+from ._pixels import open_image as open_image, read_encoded as read_encoded

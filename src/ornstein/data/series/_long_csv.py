@@ -1,0 +1,211 @@
+"""The user's own sequences: a long table, a row for each time of each series."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from .._base import Standardisation
+from .._error import DataError, nearest
+from .._series import Series
+from ..tables import read_table
+from ._assemble_series import Sequences, scaled_series
+from ._long_times import LongTimes, read_times
+from ._long_values import read_names, read_values
+
+
+class LongTable(NamedTuple):
+    """A long table, with its series side by side.
+
+    A shorter series is padded with later times, as far apart as its last two.
+
+    Attributes:
+        ts: times, in double precision.
+        values: NaN where the cell was empty, and after a series' own times.
+        lengths: how many times each series has of its own.
+        names: of the series, in the order of the file; `("",)` where no column names
+            them.
+        feature_names: of the value columns.
+        origin: the date that is time 0; `None` where times are numbers.
+        notes: what was decided without the user.
+    """
+
+    ts: Float[np.ndarray, "rows times"]
+    values: Float[np.ndarray, "rows times features"]
+    lengths: Int[np.ndarray, " rows"]
+    names: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    origin: str | None
+    notes: tuple[str, ...]
+
+    @property
+    def is_own(self) -> Bool[np.ndarray, "rows times"]:
+        """Which times are the series' own, and not padding."""
+        return np.arange(self.ts.shape[1]) < self.lengths[:, None]
+
+    def rows(self, indices: Int[np.ndarray, " picked"]) -> Sequences:
+        """Some of the series, as they were observed."""
+        return Sequences(self.ts[indices], self.values[indices])
+
+    def to_series(self, scaling: Standardisation | None = None) -> Series:
+        """All of them for a model.
+
+        Args:
+            scaling: of the data that the model learned from.
+        """
+        return scaled_series(self.ts, self.values, scaling)
+
+
+def read_long_csv(
+    path: str | Path,
+    *,
+    time: str,
+    value: str | Sequence[str],
+    series: str | None = None,
+    time_unit: str = "days",
+    origin: str | None = None,
+) -> LongTable:
+    """Read a long table, checked.
+
+    Rows of different series may be mixed; those of one series must be in the order of
+    time. An empty cell of a value column (or NaN, NA, null) means that this value was
+    not observed at this time. Other columns are left out, and a note says so.
+
+    Args:
+        path: `.csv` (a header, then rows) or `.parquet`.
+        time: the column of times: numbers, which stay as they are, or ISO dates.
+        value: the column of values, or several: the features of one series.
+        series: the column that says which series a row belongs to; `None` if there is
+            only one.
+        time_unit: of times that are dates: `"seconds"`, `"minutes"`, `"hours"`,
+            `"days"` or `"weeks"`, counted from `origin`.
+        origin: the date that is time 0, where times are dates; `None` takes the
+            earliest of the file. To continue a file that a model learned from, give
+            the origin of that file.
+
+    Raises:
+        DataNotFoundError: if there is no such file.
+        DataError: for a column that is not there, times that are no numbers and no
+            dates, of mixed type, unsorted or repeated within a series, a series of one
+            point or without any value, and values that are no finite numbers.
+    """
+    path = Path(path).expanduser()
+    frame = read_table(path)
+    values = [value] if isinstance(value, str) else list(value)
+    _check_columns(path, frame.column_names, time, series, values)
+    times = read_times(frame, time, path, unit=time_unit, origin=origin)
+    features = np.stack([read_values(frame, name, path) for name in values], axis=1)
+    if series is None:
+        names, codes = ("",), np.zeros(frame.num_rows, int)
+    else:
+        names, codes = read_names(frame, series, path)
+    table = _side_by_side(path, times, features, names, codes)
+    used = {time, series, *values}
+    unused = [name for name in frame.column_names if name not in used]
+    notes = list(times.notes)
+    if unused:
+        notes.append(
+            f"{path}: the columns {', '.join(unused)} were left out; `value` names the "
+            "columns to learn."
+        )
+    return table._replace(feature_names=tuple(values), notes=tuple(notes))
+
+
+def _check_columns(
+    path: Path,
+    columns: Sequence[str],
+    time: str,
+    series: str | None,
+    values: Sequence[str],
+) -> None:
+    if not values:
+        raise DataError(
+            f"{path} needs a value: name the column to learn with --value (value=...); "
+            f"the columns are {', '.join(columns)}."
+        )
+    wanted = [("time", time), ("series", series), *(("value", v) for v in values)]
+    seen: dict[str, str] = {}
+    for role, name in wanted:
+        if name is None:
+            continue
+        if name not in columns:
+            raise DataError(
+                f"{path} has no column {name!r} for {role}"
+                f"{nearest(name, columns)}: its columns are {', '.join(columns)}."
+            )
+        if name in seen:
+            raise DataError(
+                f"{path}: column {name!r} was named for {seen[name]} and for {role}: "
+                "name a column once."
+            )
+        seen[name] = role
+
+
+def _side_by_side(
+    path: Path,
+    times: LongTimes,
+    features: Float[np.ndarray, "cells features"],
+    names: tuple[str, ...],
+    codes: Int[np.ndarray, " cells"],
+) -> LongTable:
+    """Put the series side by side, each checked."""
+    lengths = np.bincount(codes, minlength=len(names))
+    order = np.split(np.argsort(codes, kind="stable"), np.cumsum(lengths)[:-1])
+    shape = (len(names), int(lengths.max()))
+    ts = np.zeros(shape)
+    values = np.full((*shape, features.shape[1]), np.nan)
+    for row, cells in enumerate(order):
+        where = f"{path}: series {names[row]!r}" if names[row] else str(path)
+        own, length = times.ts[cells], len(cells)
+        _check_times(own, cells, where)
+        if np.isnan(features[cells]).all():
+            raise DataError(
+                f"{where} has no observed value: leave that series out, or name "
+                "another value column."
+            )
+        ts[row, :length] = own
+        values[row, :length] = features[cells]
+        gap = own[-1] - own[-2]
+        ts[row, length:] = own[-1] + gap * np.arange(1, shape[1] - length + 1)
+    return LongTable(ts, values, lengths, names, (), times.origin, ())
+
+
+def _check_times(
+    ts: Float[np.ndarray, " times"], cells: Int[np.ndarray, " times"], where: str
+) -> None:
+    if len(ts) < 2:
+        raise DataError(
+            f"{where} has one point, in row {cells[0]}, counting from 0: a series has "
+            "at least two times; leave it out, or check which column names the series."
+        )
+    bad = np.flatnonzero(np.diff(ts) <= 0)
+    if bad.size:
+        first, second = cells[bad[0]], cells[bad[0] + 1]
+        if ts[bad[0]] == ts[bad[0] + 1]:
+            raise DataError(
+                f"{where} has one time twice, in rows {first} and {second}, counting "
+                "from 0: keep one of them, or name the column that tells series apart "
+                "with --series (series=...)."
+            )
+        raise DataError(
+            f"{where} is not in the order of time: row {second}, counting from 0, is "
+            f"earlier than row {first}; sort the file by series and time, or name the "
+            "column that tells series apart with --series (series=...)."
+        )
+    large = np.flatnonzero(np.abs(ts) > np.finfo(np.float32).max)
+    if large.size:
+        raise DataError(
+            f"{where}: the time {ts[large[0]]:g} of row {cells[large[0]]}, counting "
+            "from 0, is beyond single precision: correct it, or give times in a larger "
+            "unit."
+        )
+    close = np.flatnonzero(np.diff(ts.astype(np.float32)) <= 0)
+    if close.size:
+        first, second = cells[close[0]], cells[close[0] + 1]
+        raise DataError(
+            f"{where}: the times of rows {first} and {second}, counting from 0, are "
+            "one number in single precision: count time from the start of the series, "
+            "or in a larger unit."
+        )

@@ -1,0 +1,106 @@
+"""Whether a fit's posterior is one: all checks, in words."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import PRNGKeyArray
+from ..prediction import Fitted, FittedByDraw
+from ..train import Fit, check_data, check_positive
+from ._base import Checked, Diagnosis, Finding
+from ._coarse_step import coarse_step
+from ._diffusion_gone import diffusion_gone
+from ._draws_agree import draws_agree
+from ._evidence import Case
+from ._gradient import gradient_nan, gradient_noise
+from ._kl_still import kl_still
+from ._noise_drowns_drift import noise_drowns_drift
+from ._num_data import wrong_num_data
+from ._point_start import point_start
+from ._reversible_gap import reversible_gap
+
+CHECKS: dict[str, Callable[[Case], Checked]] = {
+    "gradient-nan": gradient_nan,
+    "point-start": point_start,
+    "draws-agree": draws_agree,
+    "kl-still": kl_still,
+    "noise-drowns-drift": noise_drowns_drift,
+    "diffusion-gone": diffusion_gone,
+    "gradient-noise": gradient_noise,
+    "wrong-num-data": wrong_num_data,
+    "coarse-step": coarse_step,
+    "reversible-gap": reversible_gap,
+}
+"""By the name of the fault, the gravest first."""
+
+
+def diagnose(
+    fit: Fitted,
+    split: Any,
+    *,
+    key: PRNGKeyArray,
+    num_draws: int = 8,
+    num_rows: int = 500,
+    history: dict[str, np.ndarray] | None = None,
+    num_data: int | None = None,
+) -> Diagnosis:
+    r"""Say in words when a posterior is not one.
+
+    | finding | what is wrong | for |
+    |---|---|---|
+    | `gradient-nan` | NaN or infinity in records, parameters, gradients | all |
+    | `point-start` | a point $w_0$ carries the fit: q is p on paths | `SDEBNN` |
+    | `draws-agree` | all draws are one function | random ones |
+    | `kl-still` | the KL never moved | those with a KL, and a history |
+    | `noise-drowns-drift` | the path decides the output, not the input | `SDEBNN` |
+    | `diffusion-gone` | scales shrunk to nothing | families with scales |
+    | `gradient-noise` | gradients without signal, by group | a history |
+    | `wrong-num-data` | the loss miscounts examples | a history and `num_data` |
+    | `coarse-step` | half the step moves the prediction | `Fixed` steps |
+    | `reversible-gap` | a solver's two states have parted | `ReversibleHeun` |
+
+    Each threshold is a named constant, with its reason, in the file of its check. That
+    nothing is found proves nothing; `evaluate` on held-out rows is the other half.
+
+    Args:
+        fit: what `fit` or `sample` returned, or whatever else `predict` takes.
+        split: rows that the fit should do well on, held out or not: has `x` and `y`.
+        key: which rows and functions.
+        num_draws: functions to look at.
+        num_rows: rows to look at, chosen at random of more.
+        history: records of training, by name, as `Fit.history`, from where it is taken
+            by default.
+        num_data: examples in the whole data set that the fit was trained on, each
+            counted once; needed for `wrong-num-data` alone.
+
+    Raises:
+        ValueError: for data or counts that cannot be.
+    """
+    check_positive(num_draws=num_draws, num_rows=num_rows)
+    x, y = check_data(split, "split")
+    rows_key, draws_key = jax.random.split(key)
+    num_all = jax.tree.leaves(x)[0].shape[0]
+    chosen = np.asarray(jax.random.permutation(rows_key, num_all)[:num_rows])
+    chosen = np.sort(chosen)
+    x, y = jax.tree.map(lambda a: jnp.asarray(a[chosen]), (x, y))
+    if history is None:
+        history = fit.history if isinstance(fit, Fit) else {}
+    case = Case(
+        fit.for_draws(num_draws) if isinstance(fit, FittedByDraw) else fit,
+        x,
+        y,
+        key=draws_key,
+        num_draws=num_draws,
+        history=history,
+        num_data=num_data,
+    )
+    findings, numbers = [], {}
+    for name, check in CHECKS.items():
+        checked = check(case)
+        numbers |= checked.numbers
+        if checked.message is not None:
+            findings.append(Finding(name, checked.message, checked.numbers))
+    return Diagnosis(tuple(findings), numbers)

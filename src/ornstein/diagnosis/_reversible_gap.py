@@ -1,0 +1,47 @@
+"""A reversible solve whose second state has left the first."""
+
+import jax
+import numpy as np
+
+from ..data import Series
+from ..functions import LatentODE, LatentSDE
+from ._base import NOT_CHECKED, Checked
+from ._evidence import Case
+
+APART = 1.0
+"""Of |y − ŷ| in units of what solves start from. The two are solutions of one equation;
+once they are that far apart, what comes out is the parasitic mode."""
+
+
+def reversible_gap(case: Case) -> Checked:
+    """Compare the largest gap at a solve's end with the size of its start."""
+    report = case.drawn.report
+    if report is None or not float(report.reversible_gap):
+        return NOT_CHECKED
+    size, gap = _start_size(case), float(report.reversible_gap)
+    relative = gap / size if size > 0 else gap
+    numbers = {"reversible_gap": relative}
+    if not relative > APART:
+        return Checked(numbers)
+    return Checked(
+        numbers,
+        f"At the end of a solve, the two states of the reversible solver are {gap:.2g} "
+        f"apart, {relative:.2g} times the size of what it started from: it is not "
+        "stable here, and its result is not the equation's. Lower the prior's `rate` "
+        "(rate × depth near 1), the drift's scale, or the step, or take another "
+        "solver.",
+    )
+
+
+def _start_size(case: Case) -> float:
+    """The root mean square of the inputs, as which hidden units start, or of p(z₀)."""
+    model = case.model.member(0)  # of an ensemble of latent models, one of them
+    if isinstance(model, LatentODE | LatentSDE):
+        start = model.start
+        squares = [np.asarray(start.mean**2 + start.scale**2, np.float64)]
+    elif isinstance(case.x, Series):  # neither a clock nor a mask is a size
+        seen = np.asarray(case.x.values, np.float64)[np.asarray(case.x.mask)]
+        squares = [seen**2]
+    else:
+        squares = [np.asarray(a, np.float64) ** 2 for a in jax.tree.leaves(case.x)]
+    return float(np.sqrt(np.mean([np.mean(square) for square in squares])))

@@ -1,0 +1,113 @@
+"""Whether chains have met, and how many independent draws they are worth."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from blackjax import diagnostics
+
+from ..._types import Array, Float, Shaped
+
+Draws = Shaped[Array, "chains samples ..."] | Shaped[np.ndarray, "chains samples ..."]
+"""Numbers of Markov chains: chains first, then samples."""
+
+_FEWEST = 4
+
+
+class ChainDiagnostics(NamedTuple):
+    """Diagnostics of each number that chains sampled (Vehtari et al., 2021).
+
+    Attributes:
+        r_hat: rank-normalised split R-hat; 1 where chains agree, above 1.01 they do
+            not yet. NaN for a number that never moved.
+        ess_bulk: independent draws that give the same error of a mean or median.
+        ess_tail: likewise of the 5 % and 95 % quantiles.
+    """
+
+    r_hat: Float[Array, "..."]
+    ess_bulk: Float[Array, "..."]
+    ess_tail: Float[Array, "..."]
+
+
+def diagnose_chains(draws: Draws) -> ChainDiagnostics:
+    """All three diagnostics; see `r_hat`."""
+    return ChainDiagnostics(r_hat(draws), ess_bulk(draws), ess_tail(draws))
+
+
+def r_hat(draws: Draws) -> Float[Array, "..."]:
+    """Rank-normalised split R-hat of each number.
+
+    Args:
+        draws: chains and samples first; one chain is split in two all the same.
+
+    Raises:
+        ValueError: for fewer than 4 samples of each chain.
+
+    References:
+        Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), Rank-normalization,
+        folding, and localization: an improved R-hat, Bayesian Analysis 16.
+    """
+    return _each(diagnostics.rhat, draws)
+
+
+def ess_bulk(draws: Draws) -> Float[Array, "..."]:
+    """Effective sample size of each number's mean; see `r_hat`."""
+    return _each(diagnostics.ess_bulk, draws)
+
+
+def ess_tail(draws: Draws) -> Float[Array, "..."]:
+    """Effective sample size of each number's 5 % and 95 % quantiles; see `r_hat`."""
+    return _each(diagnostics.ess_tail, draws)
+
+
+def e_bfmi(energy: Float[np.ndarray, "chains samples"]) -> Float[np.ndarray, " chains"]:
+    r"""Energy Bayesian fraction of missing information of each chain.
+
+    $\sum_t (E_t - E_{t-1})^2 / \sum_t (E_t - \bar E)^2$: below 0.3 the momenta are
+    refreshed too weakly to reach the tails.
+
+    References:
+        Betancourt (2016), Diagnosing suboptimal cotangent disintegrations in
+        Hamiltonian Monte Carlo, arXiv:1604.00695.
+    """
+    _check_samples(energy)
+    centred = energy - energy.mean(axis=1, keepdims=True)
+    return np.sum(np.diff(energy, axis=1) ** 2, axis=1) / np.sum(centred**2, axis=1)
+
+
+def split_r_hat(
+    draws: Float[np.ndarray, "chains samples ..."],
+) -> Float[np.ndarray, "..."]:
+    """Plain split R-hat: no ranks, no compilation, for chains under way.
+
+    Args:
+        draws: chains and samples first, at least 4 samples.
+    """
+    half = draws.shape[1] // 2
+    halves = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
+    within = np.mean(np.var(halves, axis=1, ddof=1), axis=0)
+    between = np.var(np.mean(halves, axis=1), axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # numbers that never moved
+        return np.asarray(np.sqrt((half - 1) / half + between / within))
+
+
+def _each(diagnostic: Callable[[Array], Array], draws: Draws) -> Float[Array, "..."]:
+    _check_samples(draws)
+    num_chains, num_samples, *shape = draws.shape
+    flat = jnp.asarray(draws).reshape(num_chains, num_samples, -1)
+    return _compiled(diagnostic, flat).reshape(shape)  # blackjax squeezes
+
+
+@eqx.filter_jit
+def _compiled(diagnostic, draws):
+    return jnp.asarray(diagnostic(draws))
+
+
+def _check_samples(draws: Draws) -> None:
+    if draws.shape[1] < _FEWEST:
+        raise ValueError(
+            f"Diagnostics of chains need at least {_FEWEST} samples of each, got "
+            f"{draws.shape[1]}: sample more (`num_samples`), or thin less."
+        )

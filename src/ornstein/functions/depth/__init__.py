@@ -1,0 +1,18 @@
+"""Infinitely deep networks: hidden units and weights follow equations over depth."""
+
+from ._hidden_units import report_of as report_of
+from ._integrator import (
+    Integrator as Integrator,
+    has_integrator as has_integrator,
+    with_solver as with_solver,
+)
+from ._odenet import (
+    HyperODEBlock as HyperODEBlock,
+    HyperODENet as HyperODENet,
+    ODEBlock as ODEBlock,
+    ODENet as ODENet,
+)
+from ._roughness import Roughness as Roughness, with_roughness as with_roughness
+from ._sde_block import SDEBlock as SDEBlock, WeightPrior as WeightPrior
+from ._sdebnn import SDEBNN as SDEBNN
+from ._weight_drift import WeightDrift as WeightDrift

@@ -1,0 +1,69 @@
+r"""What all solves over depth share: the hidden units' drift, and its roughness.
+
+$R_K = \int_0^1 \|d^K h / dt^K\|^2 dt$ (Kelly, Bettencourt, Johnson & Duvenaud, 2020,
+"Learning Differential Equations that are Easy to Solve") is one more state of the solve
+that it describes: a number, whose derivative is the mean over rows and features of the
+square.
+"""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+
+from ..._types import Array, Float, RealScalar
+from ...network import SolveReport
+from ...sde import Solution
+from ._integrator import Integrator
+
+Dynamics = Callable[[RealScalar, Array], Array]
+"""f_h: depth and hidden units to their derivative."""
+
+
+def first_roughness(h: Array, integrator: Integrator) -> Float[Array, ""] | None:
+    """The state $R_K$ at depth 0; `None` where none is asked for."""
+    return jnp.zeros((), h.dtype) if integrator.roughness_order else None
+
+
+def velocity(
+    dynamics: Dynamics, t: RealScalar, h: Array, integrator: Integrator
+) -> tuple[Array, Float[Array, ""] | None]:
+    r"""$dh/dt$, and $dR_K/dt$ where it is asked for.
+
+    Args:
+        dynamics: f_h of weights that are smooth in depth, if K is 2.
+        t: depth.
+        h: hidden units.
+        integrator: knows K.
+    """
+    if integrator.roughness_order == 0:
+        return dynamics(t, h), None
+    if integrator.roughness_order == 1:
+        dh = dynamics(t, h)
+        return dh, jnp.mean(dh**2)
+    t = jnp.asarray(t, h.dtype)
+    dh, pullback = jax.vjp(dynamics, t, h)
+    # d/dt f(t, h(t)) is the derivative of f along (1, f). Our convolutions have no
+    # forward mode, but the pullback is linear, and its own pullback is that.
+    _, pushforward = jax.vjp(pullback, jnp.zeros_like(dh))
+    (second,) = pushforward((jnp.ones_like(t), dh))
+    return dh, jnp.mean(second**2)
+
+
+def report_of(
+    sols: Sequence[Solution], roughness: Float[Array, ""] | None
+) -> SolveReport:
+    """What solves, one after another, cost and did.
+
+    Args:
+        sols: the solves.
+        roughness: the state $R_K$ at the end of the last, or `None`.
+    """
+    number = jnp.zeros(()).dtype
+    return SolveReport(
+        jnp.asarray(sum(sol.stats["num_drift_evaluations"] for sol in sols), int),
+        jnp.zeros(()) if roughness is None else roughness,
+        jnp.stack(
+            [jnp.asarray(s.stats.get("max_reversible_gap", 0.0), number) for s in sols]
+        ).max(),
+    )

@@ -1,0 +1,321 @@
+r"""Networks of ordinary differential equations over depth: plain networks.
+
+Any method makes them random functions: `Deterministic(ODENet(...))`, `MeanField`,
+`Ensemble`, the samplers. Chen, Rubanova, Bettencourt & Duvenaud (2018), "Neural
+Ordinary Differential Equations"; the baselines of Xu et al. (2022), table 1.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from ..._types import Array, ArrayLike, Float, Params, PRNGKeyArray, PyTree, RealScalar
+from ...network import SolveReport, merge_reports
+from ...nn import MLP, Augment, Concat, MakeTimeLayer, TimeMLP, fan_ins, tanh
+from ...sde import Fixed, ReversibleHeun, sdeint
+from ._hidden_units import first_roughness, report_of, velocity
+from ._image_stack import Readout, check_depths, check_sizes, image_keys, image_stack
+from ._integrator import Integrator
+from ._weight_drift import WeightDrift
+
+
+class ODEBlock(eqx.Module):
+    r"""One solve of $dh = f_h(h, t)\,dt$, weights constant in depth.
+
+    Attributes:
+        dynamics: f_h, called as `(t, h)` with the batch first.
+        integrator: how to solve.
+    """
+
+    dynamics: Callable[[RealScalar, Array], Array]
+    integrator: Integrator
+
+    def solve(
+        self, h: Array, ts: Float[ArrayLike, " times"]
+    ) -> tuple[PyTree[Float[Array, "times ..."]], SolveReport]:
+        """`{"h"}` at the given depths, and what the solve cost."""
+
+        def drift(t: RealScalar, y: dict, args: Any) -> dict:
+            del args
+            dh, dr = velocity(self.dynamics, t, y["h"], self.integrator)
+            return {"h": dh, "r": dr}
+
+        y = {"h": h, "r": first_roughness(h, self.integrator)}
+        return _solved(drift, y, ts, self.integrator)
+
+
+class HyperODEBlock(eqx.Module):
+    r"""One solve of $dw = NN_\phi(w, t)\,dt$, $dh = f_h(h, t, w)\,dt$.
+
+    Attributes:
+        dynamics: f_h; its parameters are w(0).
+        drift: NN_φ, called as `(t, w, summary)`; zero at first.
+        integrator: how to solve.
+    """
+
+    dynamics: Callable[[RealScalar, Array], Array]
+    drift: Callable[..., Params]
+    integrator: Integrator
+
+    def solve(
+        self, h: Array, ts: Float[ArrayLike, " times"]
+    ) -> tuple[PyTree[Float[Array, "times ..."]], SolveReport]:
+        """`{"w", "h"}` at the given depths, and what the solve cost."""
+        weights, static = eqx.partition(self.dynamics, eqx.is_inexact_array)
+        nothing = jnp.zeros((0,), h.dtype)
+        order = self.integrator.roughness_order
+
+        def drift(t: RealScalar, y: dict, args: Any) -> dict:
+            del args
+            dw = self.drift(t, y["w"], nothing)
+            if order < 2:
+                f_h = eqx.combine(y["w"], static)
+                dh, dr = velocity(f_h, t, y["h"], self.integrator)
+                return {"w": dw, "h": dh, "r": dr}
+
+            # The derivative along depth moves the weights too.
+            def f_h(t: RealScalar, h: Array) -> Array:
+                step = jnp.asarray(t - jax.lax.stop_gradient(t), h.dtype)
+                moved = jax.tree.map(lambda w, d: w + step * d, y["w"], dw)
+                return eqx.combine(moved, static)(t, h)
+
+            dh, dr = velocity(f_h, t, y["h"], self.integrator)
+            return {"w": dw, "h": dh, "r": dr}
+
+        y = {"w": weights, "h": h, "r": first_roughness(h, self.integrator)}
+        return _solved(drift, y, ts, self.integrator)
+
+
+class AbstractODENet(eqx.Module):
+    """Solves over depth, fixed maps between them, and a readout.
+
+    Attributes:
+        layers: solves (`ODEBlock`, `HyperODEBlock`) and fixed maps between them.
+        readout: from hidden units to a likelihood's parameters.
+    """
+
+    layers: eqx.AbstractVar[tuple[Any, ...]]
+    readout: eqx.AbstractVar[Callable[[Array], Array]]
+
+    def __call__(self, x: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
+        """Apply to a batch."""
+        return self.solve(x)[0]
+
+    def solve(
+        self, x: Float[Array, "batch ..."]
+    ) -> tuple[Float[Array, "batch out"], SolveReport | None]:
+        """The output for a batch, and what solving cost."""
+        h, solved = self._through(x, np.array([0.0, 1.0]))
+        return self.readout(h), merge_reports([report for _, report in solved])
+
+    def trajectory(
+        self, x: Float[Array, "batch ..."], ts: Float[ArrayLike, " times"]
+    ) -> list[PyTree[Float[Array, "times ..."]]]:
+        """What each block does over depth.
+
+        Args:
+            x: the batch.
+            ts: depths; the first is 0, the last is 1.
+
+        Returns:
+            For each block `{"h"}`, and `"w"` where weights move; depth is the leading
+            axis.
+
+        Raises:
+            ValueError: depths that do not begin at 0 and end at 1.
+        """
+        check_depths(ts)
+        return [ys for ys, _ in self._through(x, ts)[1]]
+
+    def _through(self, h: Array, ts: Any) -> tuple[Array, list[tuple]]:
+        solved = []
+        for layer in self.layers:
+            if isinstance(layer, ODEBlock | HyperODEBlock):
+                solved.append(layer.solve(h, ts))
+                h = solved[-1][0]["h"][-1]
+            else:
+                h = layer(h)
+        return h, solved
+
+
+class ODENet(AbstractODENet):
+    r"""A network whose hidden units follow an ordinary differential equation.
+
+    $dh = f_h(h, t; w)\,dt$ over depth $t \in [0, 1]$ with the same $w$ at every depth;
+    f_h, readout and shapes are those of `SDEBNN`. A plain network: see the module.
+
+    Attributes:
+        layers: solves (`ODEBlock`) and fixed maps between them.
+        readout: from hidden units to a likelihood's parameters.
+
+    References:
+        Chen, Rubanova, Bettencourt & Duvenaud (2018), "Neural Ordinary Differential
+        Equations".
+    """
+
+    layers: tuple[Any, ...]
+    readout: Callable[[Array], Array]
+
+    @staticmethod
+    def for_vectors(
+        in_size: int,
+        out_size: int,
+        *,
+        width_sizes: Sequence[int] = (16, 16),
+        activation: Callable[[Array], Array] = tanh,
+        time: MakeTimeLayer = Concat,
+        augment: int = 2,
+        integrator: Integrator | None = None,
+        key: PRNGKeyArray,
+    ) -> "ODENet":
+        """For rows of numbers, standardised.
+
+        Args:
+            in_size: features.
+            out_size: the likelihood's parameters.
+            width_sizes: hidden widths of f_h.
+            activation: of f_h.
+            time: how f_h's layers depend on depth.
+            augment: zeros appended to the input.
+            integrator: how to solve; 20 steps of Euler.
+            key: randomness of the initial parameters.
+        """
+        check_sizes(in_size=in_size, out_size=out_size)
+        dyn_key, read_key = jr.split(key)
+        size = in_size + augment
+        dynamics = TimeMLP(
+            size, width_sizes, activation=activation, time=time, key=dyn_key
+        )
+        how = Integrator() if integrator is None else integrator
+        readout = Readout(MLP(size, out_size, (), key=read_key))
+        return ODENet((Augment(augment), ODEBlock(dynamics, how)), readout)
+
+    @staticmethod
+    def for_images(
+        example_shape: Sequence[int],
+        num_outputs: int,
+        *,
+        blocks: Sequence[int] = (1,),
+        width: int = 32,
+        activation: Callable[[Array], Array] = tanh,
+        time: MakeTimeLayer = Concat,
+        augment: int = 2,
+        space_to_depth_first: bool = False,
+        readout_widths: Sequence[int] = (),
+        integrator: Integrator | None = None,
+        key: PRNGKeyArray,
+    ) -> "ODENet":
+        """For images (height, width, channels), standardised.
+
+        Args:
+            example_shape: of one image.
+            num_outputs: classes.
+            blocks: solves at each scale, with invertible downsampling between scales.
+            width: channels inside f_h.
+            activation: of f_h.
+            time: how f_h's layers depend on depth.
+            augment: zero channels appended to the input.
+            space_to_depth_first: downsample once before the first block too.
+            readout_widths: hidden widths of the readout.
+            integrator: how to solve; eight steps of reversible Heun.
+            key: randomness of the initial parameters.
+
+        Raises:
+            ValueError: sizes that cannot be halved as often as `blocks` asks.
+        """
+        if integrator is None:
+            integrator = Integrator(ReversibleHeun(), Fixed(dt=0.125))
+        make_block = lambda dynamics, shape, key: ODEBlock(dynamics, integrator)
+        read_key, _, *block_keys = image_keys(blocks, key=key)
+        return ODENet(
+            *image_stack(
+                make_block,
+                example_shape,
+                num_outputs,
+                blocks=blocks,
+                width=width,
+                activation=activation,
+                time=time,
+                augment=augment,
+                space_to_depth_first=space_to_depth_first,
+                readout_widths=readout_widths,
+                read_key=read_key,
+                block_keys=block_keys,
+            )
+        )
+
+
+class HyperODENet(AbstractODENet):
+    r"""An `ODENet` whose weights follow a learned equation over depth too.
+
+    $dw = NN_\phi(w, t)\,dt$, $dh = f_h(h, t, w)\,dt$: an SDE-BNN without noise and
+    prior. A plain network: see the module.
+
+    Args:
+        network: its weights are w(0) of each solve, and it is what this network
+            starts as.
+        drift_widths: hidden widths of NN_φ.
+        drift_scale: multiplies NN_φ's output, in units of 1/√fan-in.
+        key: randomness of NN_φ's initial parameters.
+
+    References:
+        Xu, Chen, Li and Duvenaud (2022), "Infinitely Deep Bayesian Neural Networks with
+        Stochastic Differential Equations", table 1.
+    """
+
+    layers: tuple[Any, ...]
+    readout: Callable[[Array], Array]
+
+    def __init__(
+        self,
+        network: ODENet,
+        *,
+        drift_widths: Sequence[int] = (2, 128, 2),
+        drift_scale: float = 0.4,
+        key: PRNGKeyArray,
+    ):
+        keys = jr.split(key, len(network.layers))
+        self.layers = tuple(
+            _with_drift(layer, tuple(drift_widths), drift_scale, key=layer_key)
+            for layer, layer_key in zip(network.layers, keys, strict=True)
+        )
+        self.readout = network.readout
+
+
+def _with_drift(
+    layer: Any, widths: tuple[int, ...], scale: float, *, key: PRNGKeyArray
+) -> Any:
+    if not isinstance(layer, ODEBlock):
+        return layer
+    weights = eqx.filter(layer.dynamics, eqx.is_inexact_array)
+    unit = jax.tree.map(lambda n: 1 / n**0.5, fan_ins(layer.dynamics))
+    drift = WeightDrift(
+        weights,
+        width_sizes=widths,
+        weight_scale=unit,
+        drift_scale=jax.tree.map(lambda s: scale * s, unit),
+        key=key,
+    )
+    return HyperODEBlock(layer.dynamics, drift, layer.integrator)
+
+
+def _solved(
+    drift: Callable[..., dict], y: dict, ts: Any, integrator: Integrator
+) -> tuple[PyTree[Float[Array, "times ..."]], SolveReport]:
+    sol = sdeint(
+        drift,
+        None,
+        y,
+        ts,
+        solver=integrator.solver,
+        stepsize=integrator.stepsize,
+        gradient=integrator.gradient,
+    )
+    roughness = None if y["r"] is None else sol.ys["r"][-1]
+    ys = {name: ys for name, ys in sol.ys.items() if name != "r"}
+    return ys, report_of([sol], roughness)

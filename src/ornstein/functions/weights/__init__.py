@@ -1,0 +1,22 @@
+"""Random weights of any network: Bayes by Backprop and its neighbours."""
+
+from ._deterministic import Deterministic as Deterministic
+from ._ensemble import Ensemble as Ensemble
+from ._mc_dropout import MCDropout as MCDropout
+from ._mean_field import MeanField as MeanField
+from ._prune import Pruned as Pruned, prune as prune
+from ._swag import SWAG as SWAG
+from ._variational import (
+    AbstractFamily as AbstractFamily,
+    AbstractWeightKL as AbstractWeightKL,
+    AnalyticKL as AnalyticKL,
+    NormalFamily as NormalFamily,
+    SampledKL as SampledKL,
+    StickTheLandingKL as StickTheLandingKL,
+)
+from ._weight_noise import (
+    AbstractWeightNoise as AbstractWeightNoise,
+    Flipout as Flipout,
+    LocalReparameterised as LocalReparameterised,
+    Reparameterised as Reparameterised,
+)

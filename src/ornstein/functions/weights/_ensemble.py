@@ -1,0 +1,171 @@
+"""Deep ensembles: Lakshminarayanan, Pritzel & Blundell (2017)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._types import Array, PRNGKeyArray, PyTree
+from ...network import Network, has_batch_state
+from .._base import FROZEN, AbstractRandomFunction, Draw
+from ._deterministic import Deterministic
+
+
+class Ensemble(AbstractRandomFunction):
+    r"""Several networks, or random functions, of one structure.
+
+    Draw i is member $i \bmod n$: predict with `num_draws` a multiple of $n$. Members
+    that are random themselves make $\lfloor i / n \rfloor$ their own draw. Members that
+    are ensembles count as their members: $n$ is of those that train alone.
+
+    `fit` trains all members together, each batch seen by every one of them as by a
+    member alone: a mixture's components share it, rows have noise of their own. Its
+    loss is their mean, so that a member's gradient is $1/n$ of what it would be alone.
+    Adam doesn't feel that; plain SGD needs $n$ times the learning rate; `clip_norm`
+    bounds the norm of all members' gradients together, each divided by $n$. Members
+    that were trained one by one (on other batches, on other rows) are put together
+    with `Ensemble([fit.model for fit in fits])`.
+
+    The KL is the member's own: 0 for networks, whose weight decay is
+    `optimiser=partial(optax.adamw, weight_decay=...)`.
+
+    Args:
+        members: two or more networks, or random functions, that differ in nothing but
+            the values of their arrays.
+
+    Raises:
+        TypeError: if a member cannot be called.
+        ValueError: for fewer than two members, members of different structure, or
+            networks with batch statistics.
+
+    Attributes:
+        members: one random function, with an axis of members in front of every array.
+        num_members: $n$.
+
+    References:
+        Lakshminarayanan, Pritzel & Blundell (2017), "Simple and Scalable Predictive
+        Uncertainty Estimation using Deep Ensembles".
+    """
+
+    members: AbstractRandomFunction
+    num_members: int = eqx.field(static=True)
+    num_strata: int = eqx.field(static=True)
+
+    def __init__(self, members: Sequence[Network | AbstractRandomFunction]):
+        if len(members) < 2:
+            raise ValueError(
+                f"An ensemble has at least 2 members, got {len(members)}: use "
+                "`Deterministic` for a single network."
+            )
+        if any(map(has_batch_state, members)):
+            raise ValueError(
+                "The members keep batch statistics (batch normalisation), and an "
+                "ensemble has one state for all of them: use a network without, such "
+                "as `nn.WideResNet(..., norm=nn.FilterResponseNorm)`, or fit members "
+                "by themselves."
+            )
+        functions = [
+            m if isinstance(m, AbstractRandomFunction) else Deterministic(m)
+            for m in members
+        ]
+        first = functions[0]
+        self.members = _stack(functions)
+        self.num_members = len(functions) * first.num_members
+        self.num_strata = len(functions) * first.num_strata
+
+    @staticmethod
+    def of(
+        make_member: Callable[..., Network | AbstractRandomFunction],
+        num_members: int,
+        *,
+        key: PRNGKeyArray,
+    ) -> "Ensemble":
+        """Members that differ in their initial weights.
+
+        Args:
+            make_member: called as `make_member(key=key)`, for example
+                `functools.partial(ornstein.nn.MLP, 784, 10, (400, 400))`.
+            num_members: how many; at least 2.
+            key: of their weights.
+        """
+        keys = jax.random.split(key, max(num_members, 0))
+        return Ensemble([make_member(key=member_key) for member_key in keys])
+
+    def __call__(
+        self,
+        x: PyTree[Array],
+        *,
+        key: PRNGKeyArray,
+        index: int | Array | None = None,
+        state: eqx.nn.State | None = None,
+    ) -> Draw:
+        """A draw of one member; of any member, for the whole batch, with no index."""
+        if index is None:
+            which_key, key = jax.random.split(key)
+            which = jax.random.randint(which_key, (), 0, self.num_members)
+            return self.member(which)(x, key=key, index=None, state=state)
+        which, draw = index % self.num_members, index // self.num_members
+        key = jax.random.fold_in(key, which)
+        return self.member(which)(x, key=key, index=draw, state=state)
+
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """One member by its number, below `num_members`: that of draw `number`."""
+        num_stacked = self.num_members // self.members.num_members
+        which, inner = number % num_stacked, number // num_stacked
+        arrays, rest = eqx.partition(self.members, eqx.is_array)
+        one = eqx.combine(jax.tree.map(lambda a: a[which], arrays), rest)
+        return one.member(inner)
+
+    def labels(self) -> PyTree[str]:
+        """What a member says of its leaves."""
+        frozen = jax.tree.map(lambda leaf: FROZEN, self)
+        return eqx.tree_at(lambda e: e.members, frozen, self.members.labels())
+
+
+def _stack(members: Sequence[Any]) -> Any:
+    """One tree with an axis of members in front of every array."""
+    flat = [jax.tree_util.tree_flatten_with_path(member) for member in members]
+    leaves = [dict(_named(pairs)) for pairs, _ in flat]
+    first = leaves[0]
+    for number, ((_, treedef), other) in enumerate(zip(flat, leaves, strict=True)):
+        if treedef != flat[0][1]:
+            raise ValueError(
+                f"Member {number} is a {type(members[number]).__name__} of another "
+                f"structure than member 0, a {type(members[0]).__name__}: members of "
+                "an ensemble differ in the values of their arrays alone."
+            )
+        for name in first:
+            if not _are_alike(first[name], other[name]):
+                raise ValueError(
+                    f"Member {number} has {_describe(other[name])} at {name} and "
+                    f"member 0 {_describe(first[name])}: members of an ensemble "
+                    "differ in the values of their arrays alone."
+                )
+    stacked = [
+        jnp.stack([jnp.asarray(other[name]) for other in leaves])
+        if _is_array(leaf)
+        else leaf
+        for name, leaf in first.items()
+    ]
+    return jax.tree.unflatten(flat[0][1], stacked)
+
+
+def _named(pairs):
+    return [(jax.tree_util.keystr(path), leaf) for path, leaf in pairs]
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray)
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    if _is_array(one) and _is_array(other):
+        return (one.shape, one.dtype) == (other.shape, other.dtype)
+    return not (_is_array(one) or _is_array(other)) and one == other
+
+
+def _describe(leaf: Any) -> str:
+    return f"{leaf.dtype}{list(leaf.shape)}" if _is_array(leaf) else repr(leaf)

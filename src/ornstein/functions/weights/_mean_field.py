@@ -1,0 +1,166 @@
+"""Bayes by Backprop: any network with independent random weights."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
+from ...network import Network, as_network, call_network, split_where, with_named_state
+from ...prior import AbstractPrior, GaussianPrior
+from .._base import AbstractRandomFunction, Draw, draw_key, label_tree, no_local_kl
+from ..depth import has_integrator
+from ._variational import AbstractFamily, AbstractWeightKL, AnalyticKL, NormalFamily
+from ._weight_noise import (
+    AbstractWeightNoise,
+    Flipout,
+    LocalReparameterised,
+    Reparameterised,
+)
+
+InitScale: TypeAlias = float | Callable[[Float[Array, "..."]], Float[Array, "..."]]
+"""A standard deviation, or a map from a leaf's means to one for each."""
+
+
+class MeanField(AbstractRandomFunction):
+    r"""A network with independent random weights: Bayes by Backprop.
+
+    The posterior $q(w | \theta)$ minimises the free energy $\mathrm{KL}(q \| p) - E_q
+    \log p(D | w)$ (equation 3 of the reference; `fit` divides it by the size of the
+    data). Its means start at the network's own parameters: a trained network
+    initialises it, a new one starts it as deterministic training would.
+
+    Args:
+        network: any Equinox module of a batch (rows first), or an `eqx.nn.MLP` or
+            `eqx.nn.Linear`. `nn.PerExample` and `nn.ChannelsFirst` adapt others.
+        prior: of the random parameters.
+        where: the network to its subtree (or a tuple of them) that is random, such as
+            `lambda net: net.layers[-1]`; all of it by default. Other parameters are
+            trained as points, without a prior.
+        init_scale: the posterior's standard deviations at the start, in the units of
+            the weights; or a map from a leaf's means to them, such as
+            `lambda mean: 0.1 * jnp.abs(mean) + 1e-3`. At 0.01, a layer of 1,000 inputs
+            of size one has noise of 0.3 on its outputs: small beside the signal, so
+            that training starts as that of the network itself.
+        family: made of means and standard deviations: `NormalFamily.around`, or a
+            function that returns an `AbstractFamily` of one's own.
+        estimator: how weights are drawn in training. In prediction, one draw serves
+            all rows, whatever it is.
+        kl: how the KL is estimated.
+
+    Raises:
+        TypeError: if the network cannot be called, or the estimator needs another
+            family.
+        ValueError: for no parameters, a prior of the wrong shape, or an `init_scale`
+            that is not positive.
+
+    References:
+        Blundell, Cornebise, Kavukcuoglu & Wierstra (2015), "Weight Uncertainty in
+        Neural Networks".
+    """
+
+    family: AbstractFamily
+    rest: PyTree
+    prior: AbstractPrior
+    estimator: AbstractWeightNoise
+    kl: AbstractWeightKL
+    num_strata: int = 1
+    num_members: int = eqx.field(static=True, default=1)
+
+    def __init__(
+        self,
+        network: Network,
+        prior: AbstractPrior | None = None,
+        *,
+        where: Callable[[Any], PyTree] | None = None,
+        init_scale: InitScale = 0.01,
+        family: Callable[[Params, Params], AbstractFamily] = NormalFamily.around,
+        estimator: AbstractWeightNoise | None = None,
+        kl: AbstractWeightKL | None = None,
+    ):
+        as_network(network)
+        params, self.rest = split_where(with_named_state(network), where)
+        if not jax.tree.leaves(params):
+            raise ValueError(
+                "The network has no parameters to make random (floating-point arrays "
+                "chosen by `where`): give one with weights."
+            )
+        self.prior = GaussianPrior(1.0) if prior is None else prior
+        self.prior.check(params)
+        params = jax.tree.map(jnp.asarray, params)
+        scale = jax.tree.map(lambda mean: _start_scale(init_scale, mean), params)
+        self.family = family(params, scale)
+        self.estimator = Reparameterised() if estimator is None else estimator
+        self.estimator.check(self.family)
+        in_layers = isinstance(self.estimator, LocalReparameterised | Flipout)
+        if in_layers and has_integrator(network):
+            raise ValueError(
+                f"`{type(self.estimator).__name__}` has noise at each layer's output, "
+                "and the steps of a differential equation must meet the same weights: "
+                "use `Reparameterised()`."
+            )
+        self.kl = AnalyticKL() if kl is None else kl
+
+    def __call__(
+        self,
+        x: PyTree[Array],
+        *,
+        key: PRNGKeyArray,
+        index: int | Array | None = None,
+        state: eqx.nn.State | None = None,
+    ) -> Draw:
+        """See `AbstractRandomFunction`."""
+        key = draw_key(key, index)
+        if index is None:
+            num_rows = jax.tree.leaves(x)[0].shape[0]
+            network, params = self.estimator.draw(
+                self.family, self.rest, num_rows=num_rows, key=key
+            )
+        else:
+            params = self.family.sample(key=key)
+            network = self.with_weights(params)
+        output, state, report = call_network(network, x, state)
+        kl = self.kl(self.family, self.prior, params)
+        value = self.family.kl(self.prior)
+        terms = {"kl_weights": kl if value is None else value}
+        is_shared = isinstance(self.estimator, Reparameterised)
+        return Draw(
+            output,
+            kl,
+            no_local_kl(x),
+            state,
+            terms,
+            report,
+            log_ratio="shared" if is_shared and self.kl.is_log_ratio else None,
+        )
+
+    def with_weights(self, params: Params) -> Network:
+        """The network with these values of its random parameters."""
+        return as_network(eqx.combine(params, self.rest))
+
+    def member(self, number: int | Array) -> AbstractRandomFunction:
+        """Itself: it is trained alone."""
+        del number
+        return self
+
+    def labels(self) -> PyTree[str]:
+        """Weights: the family's arrays and the points; the prior is frozen."""
+        return label_tree(
+            self,
+            "weights",
+            frozen=lambda model: (model.prior, model.estimator, model.kl),
+        )
+
+
+def _start_scale(init_scale: InitScale, mean: Float[Array, "*shape"]) -> Array:
+    value = init_scale(mean) if callable(init_scale) else init_scale
+    if not np.all(np.isfinite(np.asarray(value)) & (np.asarray(value) > 0)):
+        raise ValueError(
+            f"`init_scale` must be positive, got {init_scale}: it is the posterior's "
+            "standard deviation at the start; for weights that are points, choose the "
+            "others by `where`."
+        )
+    return jnp.broadcast_to(jnp.asarray(value, mean.dtype), mean.shape)

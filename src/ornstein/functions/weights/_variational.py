@@ -1,0 +1,179 @@
+r"""Variational families over a network's weights, and ways to estimate their KL.
+
+Notation: $q(w | \theta)$ the family, $\epsilon$ noise without parameters, $t$ the map
+with $w = t(\theta, \epsilon) \sim q$ through which gradients reach $\theta$
+(Blundell et al., 2015, "Weight Uncertainty in Neural Networks", proposition 1), and p
+the prior. Everything goes leaf by leaf: one flat vector of a network's weights costs
+nine times a step of the leaves.
+"""
+
+import abc
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..._tree import normal_like
+from ..._types import Array, Float, Params, PRNGKeyArray
+from ...prior import AbstractPrior
+from .._softplus import softplus, softplus_inverse
+
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+
+class AbstractFamily(eqx.Module):
+    r"""$q(w | \theta)$, a distribution over the weights; its arrays are $\theta$."""
+
+    @abc.abstractmethod
+    def sample(self, *, key: PRNGKeyArray) -> Params:
+        r"""$w = t(\theta, \epsilon)$, in the network's structure."""
+
+    @abc.abstractmethod
+    def log_prob(self, params: Params) -> Float[Array, ""]:
+        r"""$\log q(w | \theta)$ of all weights together, nats."""
+
+    @abc.abstractmethod
+    def entropy(self) -> Float[Array, ""] | None:
+        r"""$-E_q \log q(w)$, nats, or `None` where there is no closed form."""
+
+    @abc.abstractmethod
+    def kl(self, prior: AbstractPrior) -> Float[Array, ""] | None:
+        r"""$\mathrm{KL}(q \| p)$, nats, or `None` where there is no closed form."""
+
+
+class NormalFamily(AbstractFamily):
+    r"""$w = \mu + \log(1 + e^\rho) \circ \epsilon$ with $\epsilon \sim N(0, I)$.
+
+    Blundell et al. (2015), section 3.2: two parameters a weight.
+
+    Attributes:
+        mean: $\mu$, in the network's structure.
+        rho: standard deviations before the softplus, likewise.
+    """
+
+    mean: Params
+    rho: Params
+
+    @classmethod
+    def around(cls, mean: Params, scale: Params) -> "NormalFamily":
+        """The family with these means and standard deviations."""
+        return cls(mean, jax.tree.map(softplus_inverse, scale))
+
+    @property
+    def scale(self) -> Params:
+        """Standard deviations."""
+        return jax.tree.map(softplus, self.rho)
+
+    def perturbation(self, *, key: PRNGKeyArray) -> Params:
+        r"""$w - \mu$ of a draw."""
+        noise = normal_like(self.rho, key=key)
+        return jax.tree.map(lambda rho, z: softplus(rho) * z, self.rho, noise)
+
+    def sample(self, *, key: PRNGKeyArray) -> Params:
+        """See `AbstractFamily`."""
+        return jax.tree.map(jnp.add, self.mean, self.perturbation(key=key))
+
+    def log_prob(self, params: Params) -> Float[Array, ""]:
+        """See `AbstractFamily`."""
+
+        def of_leaf(w, mean, scale):
+            z = (w - mean) / scale
+            return jnp.sum(-0.5 * z**2 - jnp.log(scale) - _HALF_LOG_TWO_PI)
+
+        return _total(jax.tree.map(of_leaf, params, self.mean, self.scale))
+
+    def entropy(self) -> Float[Array, ""]:
+        """See `AbstractFamily`."""
+        of_leaf = lambda scale: jnp.sum(jnp.log(scale) + (0.5 + _HALF_LOG_TWO_PI))
+        return _total(jax.tree.map(of_leaf, self.scale))
+
+    def kl(self, prior: AbstractPrior) -> Float[Array, ""] | None:
+        """See `AbstractFamily`: closed where the prior's cross-entropy is."""
+        cross_entropy = prior.cross_entropy(self.mean, self.scale)
+        return None if cross_entropy is None else cross_entropy - self.entropy()
+
+
+class AbstractWeightKL(eqx.Module):
+    r"""How $\mathrm{KL}(q \| p)$ of the weights is estimated.
+
+    Attributes:
+        is_log_ratio: whether value and gradient are those of log q / p of the draw.
+    """
+
+    is_log_ratio: eqx.AbstractClassVar[bool]
+
+    @abc.abstractmethod
+    def __call__(
+        self, family: AbstractFamily, prior: AbstractPrior, params: Params
+    ) -> Float[Array, ""]:
+        """An unbiased estimate, nats.
+
+        Args:
+            family: q.
+            prior: p.
+            params: a draw from q, through which gradients flow.
+        """
+
+
+class AnalyticKL(AbstractWeightKL):
+    """As much of the KL in closed form as there is, and the rest at the draw.
+
+    For normal weights and a scale mixture: their entropy exactly, the prior's density
+    at the draw. The gradient is that of `SampledKL` there, and the value less noisy.
+    """
+
+    is_log_ratio = False
+
+    def __call__(
+        self, family: AbstractFamily, prior: AbstractPrior, params: Params
+    ) -> Float[Array, ""]:
+        """See `AbstractWeightKL`."""
+        closed = family.kl(prior)
+        if closed is not None:
+            return closed
+        entropy = family.entropy()
+        log_q = family.log_prob(params) if entropy is None else -entropy
+        return log_q - prior.log_prob(params)
+
+
+class SampledKL(AbstractWeightKL):
+    r"""$\log q(w | \theta) - \log p(w)$ at the draw.
+
+    References:
+        Blundell et al. (2015), equation (2).
+    """
+
+    is_log_ratio = True
+
+    def __call__(
+        self, family: AbstractFamily, prior: AbstractPrior, params: Params
+    ) -> Float[Array, ""]:
+        """See `AbstractWeightKL`."""
+        return family.log_prob(params) - prior.log_prob(params)
+
+
+class StickTheLandingKL(AbstractWeightKL):
+    r"""$\log q(w | \perp\theta) - \log p(w)$: gradients reach q through the draw alone.
+
+    What is left out, the score of q, has mean 0. Where q is the exact posterior, the
+    gradient of the whole bound on all data has no variance left. That needs the same
+    draw in the likelihood: use it with `Reparameterised`.
+
+    References:
+        Roeder, Wu & Duvenaud (2017), "Sticking the Landing".
+    """
+
+    is_log_ratio = False  # its gradient leaves out q's score
+
+    def __call__(
+        self, family: AbstractFamily, prior: AbstractPrior, params: Params
+    ) -> Float[Array, ""]:
+        """See `AbstractWeightKL`."""
+        theta, rest = eqx.partition(family, eqx.is_array)
+        still = eqx.combine(jax.lax.stop_gradient(theta), rest)
+        return still.log_prob(params) - prior.log_prob(params)
+
+
+def _total(parts: Params) -> Float[Array, ""]:
+    return sum(jax.tree.leaves(parts), start=jnp.zeros(()))

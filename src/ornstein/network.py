@@ -1,0 +1,246 @@
+"""Plain networks, as the random functions built around them see them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ._tree import is_at
+from ._types import Array, Float, Int, PyTree
+from .nn import PerExample
+
+Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
+"""A module from a batch (rows first) to the likelihood's parameters of each row."""
+
+Module = TypeVar("Module")
+
+_OF_ONE_VECTOR = (eqx.nn.MLP, eqx.nn.Linear)
+
+
+class SolveReport(eqx.Module):
+    r"""What the solves behind one call of a function on a batch cost and did.
+
+    Attributes:
+        num_drift_evaluations: of all solves, forward.
+        roughness: $R_K = \int_0^1 \|d^K h / dt^K\|^2 dt$, the mean over rows and
+            features, summed over solves; 0 where the `Integrator` asks for none. Kelly,
+            Bettencourt, Johnson & Duvenaud (2020), "Learning Differential Equations
+            that are Easy to Solve".
+        reversible_gap: the largest $|y - \hat y|$ at a solve's end; 0 for solvers that
+            have no $\hat y$.
+    """
+
+    num_drift_evaluations: Int[Array, ""]
+    roughness: Float[Array, ""]
+    reversible_gap: Float[Array, ""]
+
+
+def merge_reports(reports: Sequence[SolveReport]) -> SolveReport | None:
+    """The report of several solves, one after another; `None` of none."""
+    if not reports:
+        return None
+    return SolveReport(
+        sum((r.num_drift_evaluations for r in reports), jnp.zeros((), int)),
+        sum((r.roughness for r in reports), jnp.zeros(())),
+        jnp.max(jnp.stack([r.reversible_gap for r in reports])),
+    )
+
+
+def mean_report(report: SolveReport | None) -> SolveReport | None:
+    """One report of several calls, whose reports have a leading axis."""
+    if report is None:
+        return None
+    return SolveReport(
+        jnp.max(report.num_drift_evaluations),
+        jnp.mean(report.roughness),
+        jnp.max(report.reversible_gap),
+    )
+
+
+def as_network(module: Network) -> Network:
+    """The module, made to take a batch where it is known to take one example.
+
+    Args:
+        module: any callable; `eqx.nn.MLP` and `eqx.nn.Linear` are wrapped in
+            `PerExample`, others are taken as they are.
+
+    Raises:
+        TypeError: if it cannot be called.
+    """
+    if not callable(module):
+        raise TypeError(
+            f"A network must be callable, got {type(module).__name__}: give a module "
+            "that maps a batch of inputs, rows first, to outputs."
+        )
+    module = PerExample(module) if isinstance(module, _OF_ONE_VECTOR) else module
+    return with_named_state(module)
+
+
+class Called(NamedTuple):
+    """What a network gives for a batch.
+
+    Attributes:
+        output: the likelihood's parameters for each row.
+        state: batch statistics for the next call, or `None`.
+        report: of the differential equations that it solved, or `None`.
+    """
+
+    output: PyTree[Float[Array, "batch ..."]]
+    state: eqx.nn.State | None
+    report: SolveReport | None
+
+
+def call_network(
+    network: Network, x: PyTree[Array], state: eqx.nn.State | None = None
+) -> Called:
+    """Apply a network to a batch, with its batch statistics if it keeps any.
+
+    One that solves differential equations has a method `solve`, from a batch to its
+    output and a `SolveReport`.
+
+    Raises:
+        ValueError: if it cannot take one, loses rows, or keeps batch statistics and is
+            given none.
+    """
+    is_stateful = has_batch_state(network)
+    if is_stateful and state is None:
+        raise ValueError(
+            f"`{type(network).__name__}` keeps batch statistics and was given none: "
+            "pass `state=fit.state`, or `state=eqx.nn.State(model)` of the random "
+            "function for a new one."
+        )
+    solve = getattr(network, "solve", None)
+    report = None
+    try:
+        if is_stateful:
+            output, state = network(x, state)
+        elif solve is not None:
+            output, report = solve(x)
+        else:
+            output = network(x)
+    except (TypeError, ValueError) as error:
+        shapes = [leaf.shape for leaf in jax.tree.leaves(x)]
+        raise ValueError(
+            f"`{type(network).__name__}` failed on a batch of shape "
+            f"{shapes[0] if len(shapes) == 1 else shapes} ({error}): networks take "
+            "rows first; wrap one of a single example in `ornstein.nn.PerExample`, or "
+            "`ChannelsFirst` for images."
+        ) from error
+    num_rows = jax.tree.leaves(x)[0].shape[0]
+    for leaf in jax.tree.leaves(output):
+        if leaf.ndim == 0 or leaf.shape[0] != num_rows:
+            raise ValueError(
+                f"`{type(network).__name__}` returned shape {leaf.shape} for "
+                f"{num_rows} rows, but each row needs its own output: wrap a network "
+                "of a single example in `ornstein.nn.PerExample`."
+            )
+    return Called(output, state, report)
+
+
+def batch_states(module: PyTree) -> list[eqx.nn.StateIndex]:
+    """Where a module keeps batch statistics (`nn.BatchNorm` and the like)."""
+    is_state = lambda node: isinstance(node, eqx.nn.StateIndex)
+    return [n for n in jax.tree.leaves(module, is_leaf=is_state) if is_state(n)]
+
+
+def has_batch_state(module: PyTree) -> bool:
+    """Whether a module keeps batch statistics (`nn.BatchNorm` and the like)."""
+    return bool(batch_states(module))
+
+
+def with_named_state(module: Network) -> Network:
+    """The module with batch statistics that are found by their place in it.
+
+    By default Equinox finds them by an object made with the layer, so that no two
+    networks are one program, and their state can't be printed. Its `make_with_state`
+    names them too, but takes their first values out of the module.
+    """
+    if not has_batch_state(module):
+        return module
+    flat, treedef = jax.tree_util.tree_flatten_with_path(module, is_leaf=_is_index)
+    new = {}  # by the old: a layer that stands in two places keeps one state
+    nodes = []
+    for path, node in flat:
+        if _is_index(node) and not isinstance(node.marker, str):
+            if node.marker not in new:
+                new[node.marker] = eqx.nn.StateIndex(node.init)
+                name = jax.tree_util.keystr(path)
+                object.__setattr__(new[node.marker], "marker", name)
+            node = new[node.marker]
+        nodes.append(node)
+    return jax.tree.unflatten(treedef, nodes)
+
+
+def in_inference(model: Module, *, value: bool = True) -> Module:
+    """`eqx.nn.inference_mode`, of random functions too.
+
+    Equinox's refuses a tree of some of a network's leaves (the means of `MeanField`,
+    the samples of a chain), whose `inference` fields are `None`.
+
+    Args:
+        model: any tree.
+        value: `False` for the mode of training.
+    """
+    has_mode = lambda node: getattr(node, "inference", None) is not None
+
+    def modes(model: Module) -> tuple:
+        nodes = jax.tree.leaves(model, is_leaf=has_mode)
+        return tuple(node.inference for node in nodes if has_mode(node))
+
+    return eqx.tree_at(modes, model, replace_fn=lambda _: value)
+
+
+def initial_state(module: PyTree) -> eqx.nn.State | None:
+    """The batch statistics that a module starts with; `None` if it keeps none.
+
+    Raises:
+        ValueError: if the module gave them away (`eqx.nn.make_with_state` did).
+    """
+    if not has_batch_state(module):
+        return None
+    try:
+        return eqx.nn.State(module)
+    except ValueError as error:
+        raise ValueError(
+            f"`{type(module).__name__}` keeps batch statistics, whose first values "
+            "`eqx.nn.make_with_state` took out of it: pass its state as `state=`."
+        ) from error
+
+
+def without_batch_state(module: Network) -> Network:
+    """A network as `as_network` makes it, if it keeps no batch statistics."""
+    network = as_network(module)
+    if has_batch_state(network):
+        raise ValueError(
+            "The network keeps batch statistics (batch normalisation), so that its "
+            "output for a row depends on the other rows: use `nn.FilterResponseNorm`, "
+            "`eqx.nn.GroupNorm` or `LayerNorm` instead."
+        )
+    return network
+
+
+def split_where(
+    network: PyTree, where: Callable[[Any], PyTree] | None
+) -> tuple[PyTree, PyTree]:
+    """The floating-point arrays chosen by `where`, and the rest; `None` elsewhere.
+
+    Args:
+        network: any tree.
+        where: the network to one of its subtrees, or to a tuple of them. It chooses
+            places: an array that stands elsewhere too is not chosen there.
+    """
+    # Batch statistics are no parameters.
+    is_state = is_at(network, batch_states)
+    is_chosen = jax.tree.map(
+        lambda leaf, chosen, state: eqx.is_inexact_array(leaf) and chosen and not state,
+        network,
+        is_at(network, (lambda whole: whole) if where is None else where),
+        is_state,
+    )
+    return eqx.partition(network, is_chosen)
+
+
+def _is_index(node: object) -> bool:
+    return isinstance(node, eqx.nn.StateIndex)

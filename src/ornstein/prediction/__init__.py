@@ -1,0 +1,11 @@
+"""Prediction: draws of a fitted random function, and what they say together."""
+
+from ._predict import Fitted as Fitted, FittedByDraw as FittedByDraw, predict as predict
+from ._prediction import Prediction as Prediction
+from ._recalibrate import (
+    IsotonicRegression as IsotonicRegression,
+    TemperatureScaling as TemperatureScaling,
+    isotonic_regression as isotonic_regression,
+    temperature_scaling as temperature_scaling,
+)
+from ._summary import Summary as Summary

@@ -1,0 +1,62 @@
+"""Every choice of a run as options, and the run that they mean."""
+
+from ._provenance import (
+    device as device,
+    provenance as provenance,
+    versions as versions,
+)
+from ._published import (
+    ScaleName as ScaleName,
+    list_recipes as list_recipes,
+    load_recipe as load_recipe,
+    model_name as model_name,
+    recipe_names as recipe_names,
+    with_seed as with_seed,
+)
+from ._recipe import Recipe as Recipe
+from ._sampling import (
+    KERNELS as KERNELS,
+    KernelName as KernelName,
+    SampleRecipe as SampleRecipe,
+    check_sampling as check_sampling,
+    judge_samples as judge_samples,
+    open_sampling as open_sampling,
+    preset_sampling as preset_sampling,
+    run_sampling as run_sampling,
+)
+from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
+from ._training import (
+    Keys as Keys,
+    Prepared as Prepared,
+    arrange_series as arrange_series,
+    fit_options as fit_options,
+    prepare as prepare,
+    train as train,
+)
+from .inputs import (
+    SeriesInputs as SeriesInputs,
+    first_rows as first_rows,
+    load_data as load_data,
+    read_series as read_series,
+)
+from .models import (
+    MODELS as MODELS,
+    SOLVERS as SOLVERS,
+    build_likelihood as build_likelihood,
+    build_model as build_model,
+    build_network as build_network,
+    build_stepsize as build_stepsize,
+    is_told_by_series as is_told_by_series,
+)
+from .options import (
+    ModelName as ModelName,
+    SolverName as SolverName,
+    StartName as StartName,
+    check_numbers as check_numbers,
+)
+from .presets import (
+    PRESETS as PRESETS,
+    PresetName as PresetName,
+    default_model as default_model,
+    preset_recipe as preset_recipe,
+)

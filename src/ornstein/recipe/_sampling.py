@@ -1,0 +1,347 @@
+"""Runs of Markov chains from options: what `ornstein sample` fills in and keeps."""
+
+import dataclasses
+import math
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from ..evaluation import (
+    NO_PATH_KL,
+    evaluate,
+    in_target_units,
+    refuse_non_finite_predictions,
+)
+from ..functions import PosteriorSamples
+from ..mcmc import HMC, NUTS, AbstractKernel, Langevin, PartialHMC, RandomWalkMetropolis
+from ..prediction import Prediction, predict
+from ..prior import GaussianPrior
+from ..sampling import SamplingCallback, load_samples, sample
+from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
+from ._recipe import Recipe, changed, read_part
+from ._training import Keys, Prepared
+from .models import PRIORS
+from .options import (
+    ActivationName,
+    DataOptions,
+    LikelihoodOptions,
+    WeightOptions,
+    check_numbers,
+)
+from .presets import kind_of_data
+
+KernelName = Literal[
+    "constant-sgd",
+    "hmc",
+    "langevin",
+    "nuts",
+    "partial-hmc",
+    "psgld",
+    "random-walk",
+    "sghmc",
+    "sgld",
+    "sgnht",
+]
+
+_DIAGNOSED_ROWS = 20
+_DIAGNOSED_SAMPLES = 250
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingOptions:
+    """The network, its prior, and the chains.
+
+    Attributes:
+        kernel: what moves the chains. constant-sgd, psgld, sghmc, sgld and sgnht see a
+            batch at each step, the others all rows.
+        width: hidden widths of the network, such as 50-50.
+        activation: of its hidden layers.
+        prior: of every weight by itself; fan-in is a gaussian in units of
+            1/sqrt(fan-in).
+        prior_scale: standard deviation (laplace: width) of the prior.
+        step_size: full-data kernels adapt it, and only start here; 0.1 by default.
+            Minibatch kernels have a default that suits the number of rows.
+        momentum: what a step keeps of the one before, for partial-hmc, sghmc and sgnht.
+        num_integration_steps: leapfrog steps of hmc and partial-hmc.
+        num_samples: kept of each chain.
+        num_warmup: steps before the first of them.
+        num_chains: side by side.
+        thin: steps from one kept sample to the next.
+        batch_size: rows behind a step of a minibatch kernel.
+        test_draws: samples averaged over in tests and predictions.
+        seed: of everything random.
+    """
+
+    kernel: KernelName = "sghmc"
+    width: str = "50-50"
+    activation: ActivationName = "tanh"
+    prior: Literal["gaussian", "fan-in", "laplace"] = "fan-in"
+    prior_scale: float = 1.5
+    step_size: float | None = None
+    momentum: float = 0.9
+    num_integration_steps: int = 20
+    num_samples: int = 200
+    num_warmup: int = 500
+    num_chains: int = 4
+    thin: int = 1
+    batch_size: int = 100
+    test_draws: int = 200
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleRecipe:
+    """Every choice of a run of chains.
+
+    Attributes:
+        data: what is learned from.
+        likelihood: what an output says about a target.
+        sampling: the network, its prior, and the chains.
+    """
+
+    data: DataOptions = dataclasses.field(default_factory=DataOptions)
+    likelihood: LikelihoodOptions = dataclasses.field(default_factory=LikelihoodOptions)
+    sampling: SamplingOptions = dataclasses.field(default_factory=SamplingOptions)
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe of the plain network, for data, keys and predictions."""
+        options = self.sampling
+        return Recipe(data=self.data, likelihood=self.likelihood).changed(
+            model="deterministic",
+            width=options.width,
+            activation=options.activation,
+            batch_size=options.batch_size,
+            test_draws=options.test_draws,
+            seed=options.seed,
+        )
+
+    def changed(self, **changes: Any) -> "SampleRecipe":
+        """The recipe with some options changed, each by its own name.
+
+        Raises:
+            ValueError: for a name that no option has.
+        """
+        return changed(self, changes, command="sample")
+
+    def to_json(self) -> dict[str, Any]:
+        """As nested JSON objects."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, saved: Any) -> "SampleRecipe":
+        """What `to_json` wrote.
+
+        Raises:
+            ValueError: for something else.
+        """
+        types = typing.get_type_hints(cls)
+        if not isinstance(saved, Mapping) or set(saved) != set(types):
+            raise ValueError(
+                f"The options of a run of chains have the parts {', '.join(types)}: "
+                "give the folder that this version of `ornstein sample` wrote."
+            )
+        return cls(**{name: read_part(types[name], saved[name]) for name in types})
+
+
+_PRESETS: dict[str, dict[str, Any]] = {
+    "toy": {"kernel": "hmc", "num_samples": 500},
+    "vectors": {
+        "kernel": "hmc",
+        "width": "50",
+        "activation": "relu",
+        "scale": 0.3,
+        "learn_scale": True,
+    },
+    "images": {
+        "kernel": "sghmc",
+        "width": "100",
+        "activation": "relu",
+        "num_samples": 50,
+        "num_warmup": 2000,
+        "thin": 40,
+    },
+}
+_MINIBATCH = {"num_warmup": 5000, "num_samples": 250, "thin": 20}
+
+
+def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe:
+    """What `ornstein sample --data DATA --kernel KERNEL` starts from.
+
+    Args:
+        data: as `load` takes it.
+        kernel: another than these data's own.
+    """
+    options = dict(_PRESETS[kind_of_data(data)])
+    if kernel is not None:
+        if is_minibatch(kernel) and not is_minibatch(options["kernel"]):
+            options |= _MINIBATCH
+        options["kernel"] = kernel
+    parts = {}
+    for part in (LikelihoodOptions, SamplingOptions):
+        names = {field.name for field in dataclasses.fields(part)} & set(options)
+        parts[part] = part(**{name: options[name] for name in names})
+    return SampleRecipe(
+        DataOptions(data=data), parts[LikelihoodOptions], parts[SamplingOptions]
+    )
+
+
+def is_minibatch(kernel: KernelName) -> bool:
+    """Whether a kernel sees a batch at each step."""
+    return kernel in ("constant-sgd", "psgld", "sghmc", "sgld", "sgnht")
+
+
+def _underdamped(o: SamplingOptions, num_data: int) -> tuple[float, float]:
+    """Step size and friction: SGD with momentum, of rate 0.02 on the mean loss."""
+    step_size = math.sqrt(0.02 / num_data) if o.step_size is None else o.step_size
+    return step_size, (1 - o.momentum) / step_size
+
+
+def _adapted(o: SamplingOptions) -> float:
+    return 0.1 if o.step_size is None else o.step_size
+
+
+KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
+    "constant-sgd": lambda o, n: ConstantSGD(),
+    "hmc": lambda o, n: HMC(
+        num_integration_steps=o.num_integration_steps, step_size=_adapted(o)
+    ),
+    "langevin": lambda o, n: Langevin(_adapted(o)),
+    "nuts": lambda o, n: NUTS(_adapted(o)),
+    "partial-hmc": lambda o, n: PartialHMC(
+        alpha=o.momentum,
+        num_integration_steps=o.num_integration_steps,
+        step_size=_adapted(o),
+    ),
+    # A step is about half its size in every weight, as RMSprop's is.
+    "psgld": lambda o, n: PreconditionedSGLD(
+        2e-3 if o.step_size is None else o.step_size
+    ),
+    "random-walk": lambda o, n: RandomWalkMetropolis(_adapted(o)),
+    "sghmc": lambda o, n: SGHMC(*_underdamped(o, n)),
+    "sgld": lambda o, n: SGLD(0.1 / n if o.step_size is None else o.step_size),
+    "sgnht": lambda o, n: SGNHT(*_underdamped(o, n)),
+}
+"""What moves chains, by name: options and number of rows to a kernel."""
+
+
+def check_sampling(options: SamplingOptions) -> None:
+    """Refuse options that cannot work, before any data are read.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    check_numbers(options)
+    counts = ("num_samples", "num_chains", "thin", "batch_size", "test_draws")
+    for name in (*counts, "num_integration_steps", "prior_scale"):
+        value = getattr(options, name)
+        if not value > 0:
+            raise ValueError(
+                f"--{name.replace('_', '-')} must be positive, got {value}."
+            )
+    if options.num_warmup < 0:
+        raise ValueError(f"--num-warmup must not be negative, got {options.num_warmup}")
+    if not 0 <= options.momentum < 1:
+        raise ValueError(
+            f"--momentum must be at least 0 and below 1, got {options.momentum}."
+        )
+    if options.kernel == "constant-sgd" and options.step_size is not None:
+        raise ValueError(
+            "--step-size does nothing for --kernel constant-sgd, which finds its own: "
+            "leave it out."
+        )
+    KERNELS[options.kernel](options, 1_000)
+
+
+def run_sampling(
+    recipe: SampleRecipe,
+    prepared: Prepared,
+    folder: Path,
+    *,
+    resume: bool = False,
+    callbacks: Sequence[SamplingCallback] = (),
+) -> PosteriorSamples:
+    """Sample as the recipe says.
+
+    Args:
+        recipe: the options.
+        prepared: what `prepare(recipe.recipe)` built.
+        folder: of the samples.
+        resume: go on with the chains there.
+        callbacks: hear about the chains.
+    """
+    options = recipe.sampling
+    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
+    network = network_of(prepared)
+    return sample(
+        network,
+        prepared.data.train,
+        prepared.likelihood,
+        kernel=KERNELS[options.kernel](options, len(prepared.data.train)),
+        prior=PRIORS[options.prior](weights, network),
+        # Of the log of a learned scale, in units of standardised targets.
+        likelihood_prior=GaussianPrior(1.0),
+        key=Keys.of(prepared.recipe).fit,
+        num_samples=options.num_samples,
+        num_warmup=options.num_warmup,
+        num_chains=options.num_chains,
+        thin=options.thin,
+        batch_size=options.batch_size,
+        folder=folder,
+        resume=resume,
+        callbacks=callbacks,
+    )
+
+
+def open_sampling(prepared: Prepared, folder: Path) -> PosteriorSamples:
+    """The samples that a run wrote."""
+    return load_samples(folder, network_of(prepared), prepared.likelihood)
+
+
+def network_of(prepared: Prepared) -> Any:
+    """The plain network of a run of chains."""
+    return getattr(prepared.model, "network")  # noqa: B009
+
+
+def judge_samples(
+    samples: PosteriorSamples, prepared: Prepared, *, num_draws: int
+) -> tuple[dict[str, Any], Prediction]:
+    """Everything a result reports of samples, and their prediction of the test rows.
+
+    R-hat and effective sample sizes are those of the outputs (class probabilities) at a
+    few test rows, the worst of them; `None` for fewer than 4 samples of a chain. They
+    compare chains with each other, so that `chains_started` belongs to them.
+
+    Args:
+        samples: of the network.
+        prepared: what they were sampled for.
+        num_draws: samples averaged over.
+    """
+    data, key = prepared.data, Keys.of(prepared.recipe).test
+    prediction = predict(samples, data.test.x, key=key, num_draws=num_draws)
+    refuse_non_finite_predictions(prediction)
+    sizes = [math.prod(a.shape[2:]) for a in jax.tree.leaves(samples.positions)]
+    scores: dict[str, Any] = {"num_parameters": sum(sizes), "elbo": None} | NO_PATH_KL
+    scores |= evaluate(prediction, data.test.y)
+    scores |= in_target_units(scores, data)
+    info = {name: np.asarray(a) for name, a in samples.info.items()}
+    if "acceptance_rate" in info:
+        scores["acceptance_rate"] = float(info["acceptance_rate"].mean())
+    if "is_divergent" in info:
+        scores["num_divergent"] = int(info["is_divergent"].sum())
+    if "step_size" in info:
+        scores["step_size"] = float(info["step_size"][:, -1].mean())
+    for name, values in samples.chain_info.items():
+        scores[name] = np.asarray(values).tolist()
+    scores["chains_started"] = samples.starts
+    if samples.num_samples >= 4:
+        every = max(1, samples.num_samples // _DIAGNOSED_SAMPLES)
+        found = samples.function_diagnostics(data.test.x[:_DIAGNOSED_ROWS], every=every)
+        scores["r_hat"] = float(np.nanmax(found.r_hat))
+        scores["ess_bulk"] = float(np.nanmin(found.ess_bulk))
+        scores["ess_tail"] = float(np.nanmin(found.ess_tail))
+    return scores, prediction

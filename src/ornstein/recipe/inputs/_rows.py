@@ -1,0 +1,106 @@
+"""The data of a recipe, all of them or the first rows alone."""
+
+import dataclasses
+
+import numpy as np
+
+from ...data import Data, Split, load
+from ..options import DataOptions, SeriesOptions
+from ._sequences import check_without_time, load_sequences, on_model_time
+
+
+def load_data(
+    options: DataOptions, series: SeriesOptions | None = None, *, seed: int
+) -> Data:
+    """Load what a recipe learns from.
+
+    Validation rows are held out of the training rows that are left, but of a table of
+    sequences before others are left out.
+
+    Args:
+        options: the recipe's.
+        series: those of sequences; none by default.
+        seed: decides the validation rows.
+
+    Raises:
+        ValueError: for options that these data do not have.
+    """
+    series = SeriesOptions() if series is None else series
+    if series.time is not None:
+        data = load_sequences(options, series, seed=seed)
+        data = first_rows(data, options.train_rows, options.test_rows)
+        return on_model_time(data, series.time_scale)
+    data = load(
+        options.data,
+        data_dir=options.data_dir,
+        split=options.split,
+        seed=seed,
+        target=options.target or None,
+        task=options.task,
+    )
+    check_without_time(data, series)
+    data = first_rows(data, options.train_rows, options.test_rows)
+    if options.validation_fraction == 0:
+        return data
+    return data.with_validation(options.validation_fraction, seed=seed)
+
+
+def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
+    """The same data with fewer rows, standardised by the training rows that are left.
+
+    Args:
+        data: any; its validation rows stay.
+        num_train: of the training rows, from the first; `None` for all.
+        num_test: likewise of the test rows.
+
+    Raises:
+        ValueError: for more rows than there are, none, or a class without any.
+    """
+    train = _first(data.train, num_train, "--train-rows", f"training rows {data.name}")
+    test = _first(data.test, num_test, "--test-rows", f"test rows {data.name}")
+    if num_train is None:
+        return dataclasses.replace(data, test=test)
+    if data.num_classes is not None:
+        _check_classes(data, train)
+    validation = data.validation
+    x_scaling, y_scaling = data.x_scaling, data.y_scaling
+    held = [] if validation is None else [validation]
+    parts = [train, test, *held]
+    if x_scaling is not None and x_scaling.axes is not None:
+        second = type(x_scaling).fit(train.x, x_scaling.axes)
+        x_scaling = x_scaling.then(second)
+        parts = [Split(second.apply(s.x), s.y) for s in parts]
+    if y_scaling is not None and y_scaling.axes is not None:
+        second = type(y_scaling).fit(train.y, y_scaling.axes)
+        y_scaling = y_scaling.then(second)
+        parts = [Split(s.x, second.apply(s.y)) for s in parts]
+    return dataclasses.replace(
+        data,
+        train=parts[0],
+        test=parts[1],
+        validation=parts[2] if held else None,
+        x_scaling=x_scaling,
+        y_scaling=y_scaling,
+    )
+
+
+def _first(split: Split, num_rows: int | None, option: str, what: str) -> Split:
+    if num_rows is None:
+        return split
+    if not 1 <= num_rows <= len(split):
+        raise ValueError(
+            f"{option} {num_rows} is not among the {len(split)} {what} has: give a "
+            "number from 1 to that, or leave it out."
+        )
+    return split.rows(np.arange(num_rows))
+
+
+def _check_classes(data: Data, train: Split) -> None:
+    present = np.unique(train.y)
+    absent = np.setdiff1d(np.unique(data.train.y), present)
+    if absent.size:
+        raise ValueError(
+            f"The first {len(train)} training rows of {data.name} have no "
+            f"{data.class_names[absent[0]]!r}, perhaps because rows are sorted by "
+            "class: give more --train-rows, or shuffle the file."
+        )

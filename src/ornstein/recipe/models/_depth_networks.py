@@ -1,0 +1,163 @@
+"""Networks that solve differential equations over depth, from a recipe."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from ..._types import PRNGKeyArray, PyTree
+from ...data import Data
+from ...functions import SDEBNN, HyperODENet, ODENet, WeightPrior
+from ...nn import TIME_LAYERS, activation_from_name
+from .._recipe import Recipe, sizes
+from ..options import SolverName, SolverOptions
+from ._likelihoods import ESTIMATORS, build_integrator
+
+ODE_OPTIONS = frozenset(
+    {"width", "activation", "blocks", "readout", "space_to_depth", "augment"}
+    | {"time_layer", "solver", "dt", "rtol", "atol", "gradient"}
+    | {"regularise_dynamics", "roughness_order"}
+)
+"""Options that networks of ordinary differential equations read."""
+
+HYPER_OPTIONS = ODE_OPTIONS | {"drift_widths", "drift_scale"}
+"""Those of networks whose weights follow one too."""
+
+_ODE_SOLVERS: tuple[SolverName, ...] = ("euler", "heun", "midpoint", "reversible-heun")
+
+
+def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
+    """Weights that follow a stochastic differential equation."""
+    options = recipe.model
+    _check_estimator(recipe.solver)
+    return _of_shape(
+        SDEBNN,
+        recipe,
+        data,
+        prior=WeightPrior(
+            sigma=options.sigma,
+            rate=options.rate,
+            scale=options.prior_scale,
+            is_relative=not options.absolute_sigma,
+            reverts_to_start=options.reverts_to_start,
+            window=_window(options.noise_window),
+        ),
+        start_width=None if options.start == "point" else options.start_width,
+        drift_widths=sizes(options.drift_widths, "drift-widths"),
+        drift_scale=options.drift_scale,
+        num_inducing=options.num_inducing,
+        estimator=ESTIMATORS[recipe.solver.estimator],
+        is_path_per_row=options.path_per_row,
+        where=_random_layers(options.random_layers),
+        key=key,
+    )
+
+
+def build_odenet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> ODENet:
+    """Hidden units that follow an ordinary differential equation."""
+    if recipe.solver.solver not in _ODE_SOLVERS:
+        raise ValueError(
+            f"--solver {recipe.solver.solver} is for equations with noise, and "
+            f"--network {recipe.network.network} has none: give one of "
+            f"{', '.join(_ODE_SOLVERS)}."
+        )
+    return _of_shape(ODENet, recipe, data, key=key)
+
+
+def build_hyper_odenet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> HyperODENet:
+    """Weights that follow one too."""
+    network_key, drift_key = jax.random.split(key)
+    return HyperODENet(
+        build_odenet(recipe, data, key=network_key),
+        drift_widths=sizes(recipe.model.drift_widths, "drift-widths"),
+        drift_scale=recipe.model.drift_scale,
+        key=drift_key,
+    )
+
+
+def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
+    """`kind.for_images` or `kind.for_vectors`, whichever the data are."""
+    options, widths = recipe.model, sizes(recipe.model.width, "width")
+    common = {
+        "activation": activation_from_name(options.activation),
+        "time": TIME_LAYERS[options.time_layer.replace("-", "_")],
+        "augment": options.augment,
+        "integrator": build_integrator(recipe.solver),
+        **own,
+    }
+    shape = data.example_shape
+    if len(shape) == 1:
+        return kind.for_vectors(
+            shape[0], data.num_outputs, width_sizes=widths, **common
+        )
+    if len(widths) != 1:
+        raise ValueError(
+            f"--width is {options.width!r}, but images have one width, the channels "
+            "inside a block: give one number, such as 32."
+        )
+    return kind.for_images(
+        shape,
+        data.num_outputs,
+        width=widths[0],
+        blocks=sizes(options.blocks, "blocks"),
+        readout_widths=sizes(options.readout, "readout"),
+        space_to_depth_first=options.space_to_depth,
+        **common,
+    )
+
+
+def _check_estimator(options: SolverOptions) -> None:
+    is_adaptive = (options.rtol, options.atol) != (None, None)
+    if is_adaptive and options.estimator != "kl":
+        raise ValueError(
+            f"--estimator {options.estimator} does not go with adaptive steps, whose "
+            "path KL is an integral without a Brownian sum: leave --rtol and --atol "
+            "out, or use --estimator kl."
+        )
+
+
+def _window(text: str) -> tuple[float, float]:
+    """The depths of `0-0.4`."""
+    number = r"(\d+(?:\.\d*)?|\.\d+)"
+    if (found := re.fullmatch(f"{number}-{number}", text)) is None:
+        raise ValueError(
+            f"--noise-window is {text!r}, but must be two depths from 0 to 1 joined by "
+            "a hyphen, such as 0-0.4."
+        )
+    begin, end = map(float, found.groups())
+    return begin, end
+
+
+@dataclasses.dataclass(frozen=True)
+class LayersAt:
+    """Some layers of f_h: equal if they are the same ones, so that programs are too.
+
+    Attributes:
+        numbers: counted from 1.
+    """
+
+    numbers: tuple[int, ...]
+
+    def __call__(self, f_h: Any) -> PyTree:
+        """Those layers."""
+        num_layers = len(f_h.layers)
+        if max(self.numbers) > num_layers:
+            raise ValueError(
+                f"--random-layers names layer {max(self.numbers)}, but f_h has "
+                f"{num_layers}: give numbers from 1 to that, such as {num_layers}."
+            )
+        return tuple(f_h.layers[number - 1] for number in self.numbers)
+
+
+def _random_layers(text: str) -> Callable[[Any], PyTree] | None:
+    if text == "all":
+        return None
+    numbers = sizes(text, "random-layers")
+    if not numbers:
+        raise ValueError(
+            "--random-layers none leaves no weights random: give --model deterministic "
+            "--network hyper-odenet for a network without noise."
+        )
+    return LayersAt(tuple(sorted(set(numbers))))

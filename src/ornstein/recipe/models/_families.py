@@ -1,0 +1,250 @@
+"""The families of random functions, each built from a recipe and data."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+
+from ..._types import PRNGKeyArray
+from ...data import Data
+from ...functions import (
+    AbstractNodeKL,
+    AbstractRandomFunction,
+    AbstractWeightKL,
+    AbstractWeightNoise,
+    AnalyticKL,
+    Deterministic,
+    Ensemble,
+    Flipout,
+    ImplicitBNN,
+    LocalReparameterised,
+    MCDropout,
+    MeanField,
+    MixtureMeanKL,
+    MonteCarloKL,
+    Reparameterised,
+    SampledKL,
+    StickTheLandingKL,
+)
+from ...network import Network
+from ...prior import (
+    AbstractPrior,
+    GaussianPrior,
+    LaplacePrior,
+    ScaleMixturePrior,
+    fan_in_prior,
+)
+from .._recipe import Recipe
+from ..options import (
+    ImplicitOptions,
+    LatentOptions,
+    MixtureKLName,
+    ModelName,
+    ModelOptions,
+    NetworkOptions,
+    SolverOptions,
+    WeightOptions,
+)
+from ._depth_networks import build_sdebnn
+from ._latent_models import build_latent_ode, build_latent_sde
+from ._networks import NETWORK_OPTIONS, build_network, network_kind
+
+PRIORS: dict[str, Callable[[WeightOptions, Network], AbstractPrior]] = {
+    "gaussian": lambda o, network: GaussianPrior(o.weight_scale),
+    "fan-in": lambda o, network: fan_in_prior(network, scale=o.weight_scale),
+    "laplace": lambda o, network: LaplacePrior(o.weight_scale),
+    "scale-mixture": lambda o, network: ScaleMixturePrior(
+        o.mixture, wide_scale=o.weight_scale, narrow_scale=o.narrow_scale
+    ),
+}
+WEIGHT_NOISES: dict[str, AbstractWeightNoise] = {
+    "plain": Reparameterised(),
+    "local": LocalReparameterised(),
+    "flipout": Flipout(),
+}
+WEIGHT_KLS: dict[str, AbstractWeightKL] = {
+    "kl": AnalyticKL(),
+    "full": SampledKL(),
+    "stl": StickTheLandingKL(),
+}
+MIXTURE_KLS: dict[MixtureKLName, AbstractNodeKL] = {
+    "mean": MixtureMeanKL(),
+    "monte-carlo": MonteCarloKL(),
+}
+
+
+def _mean_field(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MeanField:
+    options, estimator = recipe.weights, recipe.solver.estimator
+    if estimator == "stl" and options.weight_noise != "plain":
+        raise ValueError(
+            "--estimator stl needs the draw of the weights that the likelihood meets: "
+            f"give --weight-noise plain, not {options.weight_noise}."
+        )
+    name = recipe.network.network
+    if network_kind(name).has_depth and options.weight_noise != "plain":
+        raise ValueError(
+            f"--network {name} meets the same weights at every step of a solve, which "
+            f"--weight-noise {options.weight_noise} would draw anew by layer or row: "
+            "give --weight-noise plain."
+        )
+    network = build_network(recipe, data, key=key)
+    return MeanField(
+        network,
+        PRIORS[options.prior](options, network),
+        init_scale=options.init_scale,
+        estimator=WEIGHT_NOISES[options.weight_noise],
+        kl=WEIGHT_KLS[estimator],
+    )
+
+
+def _implicit(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> ImplicitBNN:
+    options = recipe.implicit
+    network_key, noise_key = jax.random.split(key)
+    return ImplicitBNN(
+        build_network(recipe, data, key=network_key),
+        num_components=options.num_components,
+        prior_scale=options.node_prior_scale,
+        init_spread=options.init_spread,
+        bias_noise=options.bias_noise,
+        kl=MIXTURE_KLS[options.mixture_kl],
+        key=noise_key,
+    )
+
+
+def _mc_dropout(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MCDropout:
+    options = recipe.weights
+    return MCDropout(
+        build_network(recipe, data, key=key),
+        rate=options.dropout,
+        input_rate=options.input_dropout,
+    )
+
+
+def _ensemble(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Ensemble:
+    make_member = functools.partial(build_network, recipe, data)
+    return Ensemble.of(make_member, recipe.weights.num_members, key=key)
+
+
+def _deterministic(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Deterministic:
+    return Deterministic(build_network(recipe, data, key=key))
+
+
+class Family(NamedTuple):
+    """One kind of random function.
+
+    Attributes:
+        build: from a recipe, data and a key.
+        options: of those that only some families read, which it reads.
+        takes_depth: whether its network may solve an equation over depth.
+        takes_series: whether it learns sequences, and nothing else.
+    """
+
+    build: Callable[..., AbstractRandomFunction]
+    options: frozenset[str]
+    takes_depth: bool = True
+    takes_series: bool = False
+
+
+def _names(*parts: type) -> set[str]:
+    return {field.name for part in parts for field in dataclasses.fields(part)}
+
+
+_KL = {"kl_weight", "kl_warmup"}
+_NETWORK = {"model", "network"} | NETWORK_OPTIONS
+_MEAN_FIELD = {
+    *("prior", "weight_scale", "narrow_scale", "mixture", "init_scale"),
+    *("weight_noise", "estimator"),
+}
+_DYNAMICS = {"regularise_dynamics", "roughness_order"}
+_IMPLICIT = _names(ImplicitOptions) | {"noise_learning_rate"}
+_LATENT = (_names(LatentOptions, SolverOptions) - {"dt"}) | {
+    *("model", "drift_widths", "activation")
+}
+_LATENT_SDE_ALONE = {
+    *("context_size", "latent_prior", "latent_noise", "drift_sees_time"),
+    *("extrapolates_posterior", "max_noise"),
+}
+_SOME_READ = (
+    _names(ModelOptions, NetworkOptions, WeightOptions, SolverOptions, LatentOptions)
+    | _KL
+    | _IMPLICIT
+    | _DYNAMICS
+)
+
+MODELS: dict[ModelName, Family] = {
+    "sdebnn": Family(
+        build_sdebnn, frozenset(_names(ModelOptions, SolverOptions) | _KL | _DYNAMICS)
+    ),
+    "mean-field": Family(_mean_field, frozenset(_NETWORK | _MEAN_FIELD | _KL)),
+    "implicit": Family(
+        _implicit, frozenset(_NETWORK | _IMPLICIT | _KL), takes_depth=False
+    ),
+    "mc-dropout": Family(
+        _mc_dropout,
+        frozenset(_NETWORK | {"dropout", "input_dropout"}),
+        takes_depth=False,
+    ),
+    "ensemble": Family(_ensemble, frozenset(_NETWORK | {"num_members"})),
+    "deterministic": Family(_deterministic, frozenset(_NETWORK)),
+    "latent-sde": Family(
+        build_latent_sde,
+        frozenset(_LATENT | {"sigma", "rate"} | _KL),
+        takes_series=True,
+    ),
+    "latent-ode": Family(
+        build_latent_ode,
+        frozenset((_LATENT - _LATENT_SDE_ALONE) | _KL),
+        takes_series=True,
+    ),
+}
+"""The families by name."""
+
+
+def check_options(recipe: Recipe) -> None:
+    """Refuse options that the recipe's family or network would pass over in silence.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    family = MODELS[recipe.model.model]
+    unread = dict.fromkeys(_SOME_READ - family.options, f"model {recipe.model.model}")
+    if "network" in family.options:
+        network = recipe.network.network
+        kind = network_kind(network)
+        if kind.has_depth and not family.takes_depth:
+            raise ValueError(
+                f"--model {recipe.model.model} puts noise on the inputs of each layer, "
+                f"and the layers of --network {network} are met at every step of a "
+                "solve: use --model deterministic, ensemble or mean-field."
+            )
+        unread |= dict.fromkeys(NETWORK_OPTIONS - kind.options, f"network {network}")
+    default = Recipe()
+    for part in dataclasses.fields(Recipe):
+        ours, theirs = getattr(recipe, part.name), getattr(default, part.name)
+        for name in sorted(_names(type(ours)) & set(unread)):
+            if getattr(ours, name) != getattr(theirs, name):
+                option = name.replace("_", "-")
+                raise ValueError(
+                    f"--{option} does nothing for --{unread[name]}: leave it out."
+                )
+    _check_norm(recipe)
+
+
+def _check_norm(recipe: Recipe) -> None:
+    if recipe.model.model != "ensemble" or recipe.network.norm != "batch":
+        return
+    network = recipe.network.network
+    if "norm" in network_kind(network).options:
+        raise ValueError(
+            f"--model ensemble has one set of batch statistics and each {network} in "
+            "it needs its own: give --norm frn or --norm none."
+        )
+
+
+def build_model(
+    recipe: Recipe, data: Data, *, key: PRNGKeyArray
+) -> AbstractRandomFunction:
+    """The random function of a recipe, for these data."""
+    return MODELS[recipe.model.model].build(recipe, data, key=key)

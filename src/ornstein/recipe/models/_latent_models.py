@@ -1,0 +1,252 @@
+"""Latent models of sequences, built from a recipe and data."""
+
+import dataclasses
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from ..._types import PRNGKeyArray
+from ...data import Data
+from ...functions import (
+    AbstractDiffusion,
+    AbstractRecognition,
+    ConstantDiffusion,
+    FirstFrames,
+    GRURecognition,
+    Integrator,
+    LatentODE,
+    LatentSDE,
+    LatentStart,
+    LinearDrift,
+    NetDiffusion,
+    NoRecognition,
+    ProcessDrift,
+    SplitRecognition,
+)
+from ...nn import activation_from_name
+from ...sde import Adaptive, Grid, OrnsteinUhlenbeck
+from .._recipe import Recipe, sizes
+from ..options import LatentOptions
+from ._likelihoods import ESTIMATORS, GRADIENTS, SOLVERS
+
+_SHORT = 50
+"""Times up to which a single series' path is learned as a function of time: a network
+of the time cannot follow a longer one."""
+
+BY_FRAMES = ("first-frames", "first-frames-gru")
+"""Recognitions that begin a path from a series' first points."""
+
+_LEAST_NOISE = 1e-2
+"""Of `NetDiffusion`, as by default."""
+
+_Model = TypeVar("_Model", LatentSDE, LatentODE)
+
+
+def build_latent_sde(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> LatentSDE:
+    """A latent SDE with the parts that the recipe names.
+
+    Raises:
+        ValueError: for a scale or a size that cannot be, parts that do not go together,
+            or an option that these parts do not read.
+    """
+    options = recipe.latent
+    kind = recognition_kind(options, data)
+    _check(recipe, kind)
+    _check_unread(recipe)
+    recognition_key, noise_key, model_key = jax.random.split(key, 3)
+    model = LatentSDE.make(
+        _recognition(recipe, kind, data, key=recognition_key),
+        data.num_outputs,
+        prior=_prior_drift(recipe),
+        diffusion=_diffusion(recipe, key=noise_key),
+        start=_start(options),
+        drift_widths=sizes(recipe.model.drift_widths, "drift-widths"),
+        decoder_widths=_decoder_widths(options, data),
+        activation=activation_from_name(recipe.model.activation),
+        start_drift=options.start_drift,
+        sees_time=options.drift_sees_time,
+        extrapolates_posterior=options.extrapolates_posterior,
+        integrator=_integrator(recipe),
+        estimator=ESTIMATORS[recipe.solver.estimator],
+        key=model_key,
+    )
+    return _decoded(model, options)
+
+
+def build_latent_ode(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> LatentODE:
+    """The same without noise: see `build_latent_sde`."""
+    options = recipe.latent
+    kind = recognition_kind(options, data)
+    _check(recipe, kind)
+    recognition_key, model_key = jax.random.split(key)
+    model = LatentODE.make(
+        _recognition(recipe, kind, data, key=recognition_key),
+        data.num_outputs,
+        start=_start(options),
+        drift_widths=sizes(recipe.model.drift_widths, "drift-widths"),
+        decoder_widths=_decoder_widths(options, data),
+        activation=activation_from_name(recipe.model.activation),
+        start_drift=options.start_drift,
+        integrator=_integrator(recipe),
+        estimator=ESTIMATORS[recipe.solver.estimator],
+        key=model_key,
+    )
+    return _decoded(model, options)
+
+
+def recognition_kind(options: LatentOptions, data: Data) -> str:
+    """What `--recognition` stands for with these data."""
+    if options.recognition != "auto":
+        return options.recognition
+    is_short = data.train.x.num_times <= _SHORT
+    return "none" if len(data.train) == 1 and is_short else "gru"
+
+
+def is_told_by_series(model: object) -> bool:
+    """Whether a prediction depends on the series that it is for."""
+    if not isinstance(model, LatentSDE | LatentODE):
+        return True
+    return not isinstance(model.recognition, NoRecognition)
+
+
+def _recognition(
+    recipe: Recipe, kind: str, data: Data, *, key: PRNGKeyArray
+) -> AbstractRecognition:
+    options = recipe.latent
+    size, num_features = options.latent_size, data.num_outputs
+    if kind == "none":
+        return NoRecognition(size)
+    if kind == "first-frames-gru":
+        frames_key, series_key = jax.random.split(key)
+        return SplitRecognition(
+            _first_frames(recipe, num_features, context_size=0, key=frames_key),
+            _recognition(recipe, "gru", data, key=series_key),
+        )
+    if kind == "gru":
+        return GRURecognition(
+            num_features,
+            size,
+            hidden_size=options.hidden_size,
+            context_size=options.context_size,
+            key=key,
+        )
+    return _first_frames(
+        recipe, num_features, context_size=options.context_size, key=key
+    )
+
+
+def _first_frames(
+    recipe: Recipe, num_features: int, *, context_size: int, key: PRNGKeyArray
+) -> FirstFrames:
+    options = recipe.latent
+    return FirstFrames(
+        options.frames,
+        num_features,
+        options.latent_size,
+        width_sizes=(options.hidden_size,),
+        context_size=context_size,
+        activation=activation_from_name(recipe.model.activation),
+        key=key,
+    )
+
+
+def _prior_drift(recipe: Recipe) -> LinearDrift | ProcessDrift | None:
+    rate = recipe.model.rate
+    if recipe.latent.latent_prior == "ou":
+        # The noise is `_diffusion`'s: of the process only the drift is met.
+        return ProcessDrift(OrnsteinUhlenbeck(rate))
+    if recipe.latent.latent_prior == "linear":
+        return LinearDrift(recipe.latent.latent_size, rate=rate)
+    return None
+
+
+def _diffusion(recipe: Recipe, *, key: PRNGKeyArray) -> AbstractDiffusion:
+    size, noise = recipe.latent.latent_size, recipe.latent.latent_noise
+    if noise == "net":
+        bounds = (_LEAST_NOISE, recipe.latent.max_noise)
+        return NetDiffusion(size, bounds=bounds, key=key)
+    scale = np.full(size, recipe.model.sigma, np.float32)
+    return ConstantDiffusion(scale, is_learned=noise == "learned")
+
+
+def _start(options: LatentOptions) -> LatentStart:
+    return LatentStart(
+        options.latent_size, scale=options.start_scale, is_learned=options.learn_start
+    )
+
+
+def _integrator(recipe: Recipe) -> Integrator:
+    options = recipe.solver
+    steps: Adaptive | Grid = Grid(num_substeps=recipe.latent.substeps)
+    if (options.rtol, options.atol) != (None, None):
+        tolerances = (options.rtol, options.atol)
+        rtol, atol = (1e-3 if given is None else given for given in tolerances)
+        steps = Adaptive(rtol=rtol, atol=atol)
+    return Integrator(SOLVERS[options.solver](), steps, GRADIENTS[options.gradient]())
+
+
+def _decoder_widths(options: LatentOptions, data: Data) -> tuple[int, ...]:
+    if options.decoder_widths != "identity":
+        return sizes(options.decoder_widths, "decoder-widths")
+    if options.latent_size != data.num_outputs:
+        raise ValueError(
+            f"--decoder-widths identity takes the path itself for the values, and it "
+            f"has {options.latent_size} dimensions where {data.name} has "
+            f"{data.num_outputs} features: give --latent-size {data.num_outputs}."
+        )
+    return ()
+
+
+def _decoded(model: _Model, options: LatentOptions) -> _Model:
+    if options.decoder_widths != "identity":
+        return model
+    return dataclasses.replace(model, decoder=eqx.nn.Identity())
+
+
+def _check(recipe: Recipe, kind: str) -> None:
+    """Sizes and scales, by the names that the user knows."""
+    options = recipe.latent
+    numbers = {
+        "latent-size": options.latent_size,
+        "hidden-size": options.hidden_size,
+        "context-size": options.context_size,
+        "frames": options.frames,
+        "substeps": options.substeps,
+        "start-scale": options.start_scale,
+        "sigma": recipe.model.sigma,
+    }
+    for name, value in numbers.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"--{name} must be positive, got {value}.")
+    if not (np.isfinite(options.start_drift) and options.start_drift >= 0):
+        raise ValueError(
+            f"--start-drift must not be negative, got {options.start_drift}."
+        )
+    if not _LEAST_NOISE < options.max_noise < np.inf:
+        raise ValueError(
+            f"--max-noise must be above {_LEAST_NOISE}, the least noise, got "
+            f"{options.max_noise}."
+        )
+    if not (np.isfinite(recipe.model.rate) and recipe.model.rate >= 0):
+        raise ValueError(f"--rate must not be negative, got {recipe.model.rate}.")
+    if options.frames != LatentOptions().frames and kind not in BY_FRAMES:
+        raise _does_nothing("frames", f"recognition {kind}")
+
+
+def _check_unread(recipe: Recipe) -> None:
+    """Options that the parts of a latent SDE pass over."""
+    options, model, default = recipe.latent, recipe.model, Recipe()
+    if options.latent_noise == "net" and model.sigma != default.model.sigma:
+        raise _does_nothing("sigma", "latent-noise net")
+    if options.latent_noise != "net" and options.max_noise != default.latent.max_noise:
+        raise _does_nothing("max-noise", f"latent-noise {options.latent_noise}")
+    if options.latent_prior != "net" and options.start_drift != 1:
+        raise _does_nothing("start-drift", f"latent-prior {options.latent_prior}")
+    if options.latent_prior == "net" and model.rate != default.model.rate:
+        raise _does_nothing("rate", "latent-prior net")
+
+
+def _does_nothing(option: str, choice: str) -> ValueError:
+    return ValueError(f"--{option} does nothing for --{choice}: leave it out.")

@@ -1,0 +1,9 @@
+"""Settings that work for a kind of data: where `ornstein train` starts from."""
+
+from ._presets import (
+    PRESETS as PRESETS,
+    PresetName as PresetName,
+    default_model as default_model,
+    kind_of_data as kind_of_data,
+    preset_recipe as preset_recipe,
+)

@@ -1,0 +1,287 @@
+"""Settings that work for a data set: where `ornstein train` starts from.
+
+`cpu` presets are for two cores and minutes; `paper` is the architecture and budget of
+Xu et al. (2022) or, for implicit networks and their twins, of Trinh et al. (2020), for
+an accelerator.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Literal
+
+from .._recipe import Recipe
+from ..models import NETWORK_OPTIONS, network_kind
+from ..options import ModelName, ModelOptions, SolverOptions
+from ._implicit_presets import IMPLICIT, TABLE_2
+from ._series_presets import kind_of_sequences, latent_presets
+
+PresetName = Literal["cpu", "paper"]
+LATENT: tuple[ModelName, ...] = ("latent-sde", "latent-ode")
+"""The families that learn sequences."""
+
+_TOY = {
+    "width": "16-16",
+    "drift_widths": "64-64",
+    "num_inducing": 8,
+    "solver": "euler",
+    "dt": 0.05,
+    "start": "point",
+    "sigma": 0.2,
+    "absolute_sigma": True,
+    "prior_scale": 1.0,
+    "likelihood": "gaussian",
+    "epochs": 2000,
+    "batch_size": 1000,
+    "learning_rate": 3e-3,
+    "num_draws": 4,
+    "test_draws": 100,
+}
+_IMAGES = {
+    "width": "32",
+    "drift_widths": "2-128-2",
+    "start": "point",
+    "solver": "reversible-heun",
+    "dt": 0.2,
+    "image_augmentation": True,
+}
+_PAPER = {
+    "width": "64",
+    "blocks": "2-2-2",
+    "readout": "1024",
+    "augment": 2,
+    "drift_widths": "2-64-2",
+    "start": "point",
+    "sigma": 0.2,
+    "absolute_sigma": True,
+    "dt": 0.05,
+    "epochs": 200,
+    "kl_weight": 1e-3,
+    "ema": 0.999,
+    "image_augmentation": True,
+}
+
+_SDEBNN: dict[tuple[str, PresetName], dict[str, Any]] = {
+    ("digits", "cpu"): _IMAGES
+    | {
+        "width": "16",
+        "augment": 3,
+        "epochs": 150,
+        "learning_rate": 6e-3,
+        "ema": 0.99,
+    },
+    ("mnist", "cpu"): _IMAGES
+    | {
+        "space_to_depth": True,
+        "augment": 4,
+        "sigma": 0.1,
+        "epochs": 8,
+        "learning_rate": 4e-3,
+        "ema": 0.998,
+        "test_draws": 8,
+    },
+    # One block, as its figure has; 28 pixels cannot be halved three times.
+    ("mnist", "paper"): _PAPER | {"blocks": "1"},
+    ("toy", "cpu"): _TOY,
+    ("vectors", "cpu"): {
+        "width": "50",
+        "num_inducing": 0,
+        "solver": "euler",
+        "scale": 0.3,
+        "learn_scale": True,
+        "epochs": 200,
+        "learning_rate": 3e-3,
+        "kl_warmup": 0.4,
+    },
+    ("images", "cpu"): _IMAGES | {"epochs": 20},
+    ("images", "paper"): _PAPER,
+}
+
+# What the families around a plain network share, and then what each adds.
+_NETWORK: dict[str, dict[str, Any]] = {
+    "digits": {"width": "200-200", "epochs": 100, "learning_rate": 2e-3},
+    "mnist": {"width": "400-400", "epochs": 10},
+    "toy": {
+        "width": "50-50",
+        "likelihood": "gaussian",
+        "epochs": 2000,
+        "batch_size": 1000,
+        "learning_rate": 3e-3,
+    },
+    "vectors": {
+        "width": "50",
+        "scale": 0.3,
+        "learn_scale": True,
+        "epochs": 200,
+        "learning_rate": 3e-3,
+    },
+    "images": {"width": "400-400", "epochs": 20},
+}
+_FAMILIES: dict[ModelName, dict[str, Any]] = {
+    "mean-field": {
+        "prior": "fan-in",
+        "weight_scale": 4.0,
+        "init_scale": 0.05,
+        "learning_rate": 1e-2,
+    },
+    "mc-dropout": {"dropout": 0.3, "input_dropout": 0.1},
+    "ensemble": {"test_draws": 5},
+    "deterministic": {"test_draws": 1},
+}
+# By data set: where a KL of many weights needs another network or more steps.
+_OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
+    ("mean-field", "digits"): {
+        "width": "100",
+        "init_scale": 0.1,
+        "epochs": 150,
+        "learning_rate": 2e-2,
+    },
+    ("mean-field", "mnist"): {"init_scale": 0.02, "learning_rate": 2e-3},
+    ("mean-field", "images"): {"init_scale": 0.02, "learning_rate": 2e-3},
+}
+
+# Around networks of ordinary differential equations, which have the architecture and
+# budget of the SDE-BNN's preset.
+_DEPTH: dict[ModelName, dict[str, Any]] = {
+    "mean-field": _FAMILIES["mean-field"]
+    | {"init_scale": 0.02, "weight_noise": "plain"},
+    "ensemble": {"test_draws": 5},
+    "deterministic": {"test_draws": 1},
+}
+_HYPER_DRIFT_SCALE = 0.4
+
+# What only the implicit network of a paper's twins reads.
+_NODES = {"num_components", "init_spread", "node_prior_scale", "noise_learning_rate"}
+_NODES |= {"kl_warmup", "num_draws"}
+_TWINS: dict[ModelName, dict[str, Any]] = {
+    "implicit": {},
+    "deterministic": {"test_draws": 1},
+    "mc-dropout": {"dropout": 0.3, "test_draws": 80},
+}
+
+
+def _of_paper(model: ModelName, network: str, data: str) -> dict[str, Any]:
+    """Table 2 of the implicit network's paper, for it and for its twins."""
+    column = "cifar100" if data == "cifar100" else "cifar10"
+    unread = set() if model == "implicit" else _NODES
+    options = TABLE_2[network, column].items()
+    kept = {name: value for name, value in options if name not in unread}
+    return kept | _TWINS[model] | {"network": network}
+
+
+PRESETS: dict[tuple[ModelName, str, PresetName], dict[str, Any]] = {
+    **{("sdebnn", *where): options for where, options in _SDEBNN.items()},
+    **{
+        (family, kind, "cpu"): (
+            {"activation": "relu"} | options | own | _OWN.get((family, kind), {})
+        )
+        for family, own in _FAMILIES.items()
+        for kind, options in _NETWORK.items()
+    },
+    **{("implicit", kind, "cpu"): options for kind, options in IMPLICIT.items()},
+    **{
+        (model, data, "paper"): _of_paper(model, "vgg16", data)
+        for model in _TWINS
+        for data in ("images", "cifar100")
+    },
+    **{(*where, "cpu"): options for where, options in latent_presets().items()},
+}
+"""Options that differ from `Recipe`'s defaults, by family, data set (or kind) and
+preset."""
+
+
+def preset_recipe(
+    data: str,
+    preset: PresetName = "cpu",
+    model: ModelName = "sdebnn",
+    network: str | None = None,
+    *,
+    time: str | None = None,
+    series: str | None = None,
+) -> Recipe:
+    """What `ornstein train --model MODEL --network NETWORK --data DATA` starts from.
+
+    Args:
+        data: as `load` takes it.
+        preset: `cpu` or `paper`.
+        model: the family.
+        network: another than the preset's own; families without one pass it over.
+        time: the column of times of a table of sequences.
+        series: the column that tells them apart.
+
+    Raises:
+        ValueError: if these data have no such preset, or there is no such network.
+    """
+    kind = kind_of_data(data)
+    if model in LATENT:  # other data are refused once they are known
+        kind = kind_of_sequences(data, time=time, series=series) or "series"
+    has_depth = network is not None and network_kind(network).has_depth
+    source = "sdebnn" if has_depth and model in _DEPTH else model
+    found = PRESETS.get((source, data, preset), PRESETS.get((source, kind, preset)))
+    if found is None:
+        raise ValueError(
+            f"There is no preset {preset!r} for {data} with --model {model}: leave "
+            "--preset out, or train sdebnn or implicit on images such as cifar10."
+        )
+    if network is not None and source != model:
+        found = _of_sdebnn(found, network, model)
+    elif network is not None and model not in ("sdebnn", *LATENT):
+        found = _with_network(found, network, data, preset, model)
+    return Recipe().changed(data=data, model=model, **found)
+
+
+def default_model(data: str, *, time: str | None = None) -> ModelName:
+    """The family that learns these data, if none is named.
+
+    Args:
+        data: as `load` takes it.
+        time: the column of times of a table of sequences.
+    """
+    is_series = kind_of_sequences(data, time=time) is not None
+    return "latent-sde" if is_series else "sdebnn"
+
+
+def _with_network(
+    options: dict[str, Any],
+    network: str,
+    data: str,
+    preset: PresetName,
+    model: ModelName,
+) -> dict[str, Any]:
+    read = network_kind(network).options
+    if network == options.get("network", "mlp"):
+        return options
+    if preset == "paper" and network.startswith("wide-resnet-"):
+        options = _of_paper(model, "wide-resnet-28-10", data)
+    own: dict[str, Any] = {"network": network}
+    if network == "mlp":
+        mlp = _NETWORK.get(data, _NETWORK[kind_of_data(data)])
+        own |= {"width": mlp["width"], "activation": "relu"}
+    if model == "ensemble" and "norm" in read:
+        own["norm"] = "frn"  # members cannot share batch statistics
+    return {n: v for n, v in options.items() if n not in NETWORK_OPTIONS} | own
+
+
+def _of_sdebnn(
+    options: dict[str, Any], network: str, model: ModelName
+) -> dict[str, Any]:
+    """What a network of ordinary differential equations reads of the SDE-BNN's."""
+    parts = (ModelOptions, SolverOptions)
+    unread = {field.name for part in parts for field in dataclasses.fields(part)}
+    unread -= network_kind(network).options
+    if model != "mean-field":
+        unread |= {"kl_weight", "kl_warmup", "num_draws"}
+    own = {n: v for n, v in _DEPTH[model].items() if n != "learning_rate"}
+    own["network"] = network
+    if network == "hyper-odenet":
+        own["drift_scale"] = _HYPER_DRIFT_SCALE
+    return {n: v for n, v in options.items() if n not in unread} | own
+
+
+def kind_of_data(data: str) -> str:
+    """`toy`, `vectors` or `images`, from the name of a data set alone."""
+    if data.startswith("toy/"):
+        return "toy"
+    suffix = Path(data).suffix.lower()
+    if data.startswith("uci/") or suffix in (".csv", ".parquet", ".npz"):
+        return "vectors"
+    return "images"

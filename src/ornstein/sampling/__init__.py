@@ -1,0 +1,12 @@
+"""Markov chains over a network's parameters, run and kept."""
+
+from ._burn_in import BurnIn as BurnIn
+from ._callback import (
+    ChainProgress as ChainProgress,
+    SamplingCallback as SamplingCallback,
+    SamplingPlan as SamplingPlan,
+)
+from ._chains import Chains as Chains, run_chains as run_chains
+from ._convergence import StuckChainError as StuckChainError, is_stuck as is_stuck
+from ._file import load_samples as load_samples, save_samples as save_samples
+from ._sample import sample as sample

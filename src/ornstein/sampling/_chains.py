@@ -1,0 +1,274 @@
+"""Any kernel on any potential, several chains at once: `run_chains`."""
+
+import contextlib
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Key
+
+from .._files import LOCK, lock_folder
+from .._types import Array, Params, PRNGKeyArray, PyTree
+from ..mcmc import AbstractKernel, AbstractState, check_start
+from ..potential import AbstractPotential
+from ..sgmcmc import AbstractMinibatchKernel
+from ..train import CheckpointError, check_positive
+from ._advance import Sampler
+from ._burn_in import BurnIn
+from ._callback import SamplingCallback, SamplingPlan
+from ._run import Run, by_name
+from ._store import (
+    STATE,
+    create_files,
+    in_memory,
+    is_unfinished,
+    open_files,
+    read_header,
+    write_header,
+)
+
+_NO_CHAIN = 2**31 - 1
+"""The number of no chain: its key is of the batches that starts are checked on."""
+
+
+class Chains(eqx.Module):
+    """What `run_chains` returns.
+
+    Attributes:
+        positions: chains and samples first in every leaf; numpy arrays, on disk if
+            there is a folder.
+        info: what the kernel says of the steps behind each sample, (chains, samples),
+            by name: `is_divergent` if any step was, integers as sums, else of the
+            last step.
+        chain_info: numbers of each chain, (chains,): `num_warmup`, the steps of its
+            warm-up, and for minibatch kernels `noise_ratio` at its end.
+        states: of the chains at the end, from which any steps go on.
+    """
+
+    positions: PyTree
+    info: dict[str, Any]
+    chain_info: dict[str, Any]
+    states: AbstractState
+
+
+def run_chains(
+    kernel: AbstractKernel,
+    potential: AbstractPotential,
+    starts: Params,
+    *,
+    key: PRNGKeyArray,
+    num_samples: int = 1000,
+    num_warmup: int = 1000,
+    thin: int = 1,
+    burn_in: BurnIn | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    save_every: float = 10.0,
+    settings: dict[str, Any] | None = None,
+    how_started: str | None = None,
+    callbacks: Sequence[SamplingCallback] = (),
+) -> Chains:
+    """Run a kernel's chains side by side, and keep every `thin`-th position.
+
+    Chain c has the key `fold_in(key, c)`, split into one for `kernel.init` and one
+    for its steps; step t, warm-up included, draws from `fold_in(., t)`. So neither the
+    number of chains, nor `thin`, nor an interruption changes what a step draws.
+
+    Args:
+        kernel: of every chain.
+        potential: what is sampled.
+        starts: positions, chains first in every leaf.
+        key: of all randomness.
+        num_samples: kept of each chain.
+        num_warmup: steps of the warm-up, which are thrown away.
+        thin: steps from one kept sample to the next.
+        burn_in: ends the warm-up of a minibatch kernel before `num_warmup` steps.
+        folder: write samples here as the chains run, so that they need fit in memory
+            nowhere; in host memory without one.
+        resume: go on with the chains of that folder, bit for bit as if they had never
+            stopped.
+        save_every: seconds from one state to resume from to the next.
+        settings: more that a resumed run must agree on, as JSON.
+        how_started: where `starts` are, in words, for those who read the folder.
+        callbacks: hear about the run; `ChainProgress(console)` for instance.
+
+    Raises:
+        ValueError: for counts or starts that cannot work, or what the kernel refuses.
+        NonFiniteError: if a chain leaves the finite numbers.
+        FileExistsError: if the folder has samples and `resume` is false.
+        CheckpointError: if what the folder has is of another run, or damaged.
+        BlockingIOError: if another process or thread is at work in the folder.
+    """
+    check_positive(num_samples=num_samples, thin=thin)
+    if num_warmup < 0:
+        raise ValueError(f"`num_warmup` must not be negative, got {num_warmup}.")
+    if resume and folder is None:
+        raise ValueError("`resume` needs the `folder` whose chains to go on with.")
+    if burn_in is not None and not isinstance(kernel, AbstractMinibatchKernel):
+        raise ValueError(
+            f"`burn_in` compares gradient noise with injected noise, but "
+            f"`{type(kernel).__name__}` sees all data: give `num_warmup` alone."
+        )
+    starts = jax.tree.map(jnp.asarray, starts)
+    num_chains = _check_starts(kernel, potential, starts, key=key)
+    init_keys, step_keys = _chain_keys(key, num_chains)
+    sampler = Sampler(kernel, potential, step_keys)
+    with _in_one_sentence():
+        states = sampler.init(starts, init_keys)
+    plan = SamplingPlan(
+        num_warmup=num_warmup,
+        num_samples=num_samples,
+        num_chains=num_chains,
+        thin=thin,
+        num_parameters=sum(a[0].size for a in jax.tree.leaves(starts)),
+        first_step=0,
+    )
+    like = _like(sampler, states, num_samples)
+    settings = {
+        "num_samples": num_samples,
+        "num_warmup": num_warmup,
+        "num_chains": num_chains,
+        "thin": thin,
+        "burn_in": None if burn_in is None else eqx.tree_pformat(burn_in),
+        "key": np.asarray(jax.random.key_data(key)).tolist(),
+        "kernel": eqx.tree_pformat(kernel, short_arrays=False),
+        **(settings or {}),
+        "checksum of data and starts": _checksum((potential, starts)),
+    }
+    path = None if folder is None else Path(folder)
+    alone = contextlib.nullcontext() if path is None else _alone_in(path, resume)
+    with alone:
+        if path is None:
+            arrays = in_memory(like)
+        elif resume and not is_unfinished(path):
+            _check_settings(path, settings)
+            arrays = open_files(path, like, mode="r+")
+        else:
+            arrays = create_files(path, like)
+            write_header(path, like, settings, starts=how_started)
+        run = Run(
+            sampler=sampler,
+            states=states,
+            arrays=arrays,
+            plan=plan,
+            burn_in=burn_in,
+            state_path=None if path is None else path / STATE,
+            save_every=save_every,
+            callbacks=callbacks,
+        )
+        if resume:
+            run.resume()
+        with _in_one_sentence():
+            run.go()
+    return Chains(run.arrays[0], run.arrays[1], run.chain_info, run.states)
+
+
+@contextlib.contextmanager
+def _alone_in(path: Path, resume: bool) -> Iterator[None]:
+    """A folder, made if it is not there, that no other process works in."""
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"{path} exists and is a file: choose another folder.")
+    path.mkdir(parents=True, exist_ok=True)
+    _refuse_used(path, resume=resume)  # before a lock is left in it
+    with lock_folder(path):
+        _refuse_used(path, resume=resume)
+        yield
+
+
+def _refuse_used(path: Path, *, resume: bool) -> None:
+    if resume and not is_unfinished(path):
+        read_header(path)
+    if not resume and any(file.name != LOCK for file in path.iterdir()):
+        raise FileExistsError(
+            f"{path} exists: pass resume=True to go on with its chains, or choose "
+            "another folder."
+        )
+
+
+@contextlib.contextmanager
+def _in_one_sentence() -> Iterator[None]:
+    """What a compiled program refuses, without the stacks Equinox puts around it."""
+    try:
+        yield
+    except eqx.EquinoxRuntimeError as error:
+        _, _, message = str(error).rpartition("EquinoxRuntimeError: ")
+        raise ValueError(message.partition("\n")[0]) from error
+
+
+def _check_starts(
+    kernel: AbstractKernel, potential: AbstractPotential, starts: Params, *, key
+) -> int:
+    """Refuse starts from which no chain can move; give the number of chains."""
+    lengths = {a.shape[0] if a.ndim else 0 for a in jax.tree.leaves(starts)}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(
+            f"`starts` have {sorted(lengths)} chains in their leaves, but every leaf "
+            "needs the same number in front: stack positions, one for each chain."
+        )
+    num_chains = lengths.pop()
+    keys = jax.random.split(jax.random.fold_in(key, _NO_CHAIN), num_chains)
+    # A full pass over large data is what minibatch kernels are there to avoid.
+    is_minibatch = isinstance(kernel, AbstractMinibatchKernel)
+    finite = np.asarray(_finite_starts(potential, starts, keys, is_minibatch))
+    for chain in np.flatnonzero(~finite):
+        check_start(potential, jax.tree.map(lambda a, c=chain: a[c], starts))
+    return num_chains
+
+
+@eqx.filter_jit
+def _finite_starts(potential, starts, keys, is_minibatch: bool):
+    def is_finite(start_and_key):
+        start, key = start_and_key
+        estimate = lambda q: potential.estimate(q, key=key)
+        energy_fn = estimate if is_minibatch else potential
+        parts = jax.tree.leaves(jax.value_and_grad(energy_fn)(start))
+        return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in parts]))
+
+    return jax.lax.map(is_finite, (starts, keys))
+
+
+def _chain_keys(
+    key: PRNGKeyArray, num_chains: int
+) -> tuple[Key[Array, " chains"], Key[Array, " chains"]]:
+    """For `kernel.init`, and for the steps of each chain."""
+    chain_keys = jax.vmap(lambda c: jax.random.fold_in(key, c))(jnp.arange(num_chains))
+    keys = jax.vmap(jax.random.split)(chain_keys)
+    return keys[:, 0], keys[:, 1]
+
+
+def _like(sampler: Sampler, states: AbstractState, num_samples: int) -> PyTree:
+    """Shapes and types of (positions, info), chains and samples first."""
+    _, info = eqx.filter_eval_shape(sampler.step, states, jnp.zeros((), jnp.int32))
+
+    def with_samples(a):
+        shape = (a.shape[0], num_samples, *a.shape[1:])
+        return jax.ShapeDtypeStruct(shape, a.dtype)
+
+    return jax.tree.map(with_samples, (states.position, by_name(info)))
+
+
+def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
+    found = read_header(folder)["settings"]
+    if found is None:
+        raise CheckpointError(
+            f"{folder} holds samples but no chains to go on with: choose another "
+            "folder."
+        )
+    for name, value in settings.items():
+        if found.get(name) != value:
+            raise CheckpointError(
+                f"{folder} is of another run: its {name} is {found.get(name)}, not "
+                f"{value}; pass the same arguments, or choose another folder."
+            )
+
+
+def _checksum(tree: PyTree) -> int:
+    total = 0
+    for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array)):
+        total = zlib.crc32(np.ascontiguousarray(leaf).tobytes(), total)
+    return total

@@ -1,0 +1,122 @@
+"""Samples in a folder, written and read: the format that `sample(folder=...)` has."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import PyTree
+from ..functions import PosteriorSamples
+from ..likelihood import AbstractLikelihood
+from ..network import Network, split_where
+from ..train import CheckpointError
+from ._store import (
+    STATE,
+    add_checksums,
+    check_samples,
+    create_files,
+    flush,
+    no_checksums,
+    open_files,
+    read_header,
+    read_progress,
+    write_header,
+)
+
+
+def save_samples(folder: str | Path, samples: PosteriorSamples) -> None:
+    """Write samples, one `.npy` file for each array.
+
+    Args:
+        folder: a new or empty one.
+        samples: what `sample` returned.
+
+    Raises:
+        FileExistsError: if something is there.
+    """
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise FileExistsError(f"{path} exists: choose another folder.")
+    tree = (samples.positions, samples.info)
+    chain_info = {k: np.asarray(a).tolist() for k, a in samples.chain_info.items()}
+    files = create_files(path, tree)
+
+    def write(file, array):
+        file[...] = array
+
+    jax.tree.map(write, files, tree)
+    flush(files)
+    # Last: a folder with a header is whole.
+    write_header(
+        path,
+        tree,
+        None,
+        starts=samples.starts,
+        chain_info=chain_info,
+        checksums=add_checksums(no_checksums(files), files),
+    )
+
+
+def load_samples(
+    folder: str | Path,
+    model: Network,
+    likelihood: AbstractLikelihood,
+    *,
+    where: Callable[[Any], PyTree] | None = None,
+) -> PosteriorSamples:
+    """The samples of a folder; of chains that were interrupted, what they have.
+
+    The files stay on disk until numbers are read from them; no pickle is loaded.
+
+    Args:
+        folder: as `sample(folder=...)` or `save_samples` wrote it.
+        model: a network of the same structure, shapes and types.
+        likelihood: likewise.
+        where: as `sample` was given it.
+
+    Raises:
+        CheckpointError: if there are no samples, they are of another model, or not
+            those that were written.
+    """
+    path = Path(folder)
+    header = read_header(path)
+    params, network = split_where(model, where)
+    is_learned = jax.tree.map(lambda name: name != "frozen", likelihood.labels())
+    scale, fixed_likelihood = eqx.partition(likelihood, is_learned)
+    lengths = (header["num_chains"], header["num_samples"])
+
+    def with_lengths(leaf):
+        return jax.ShapeDtypeStruct((*lengths, *jnp.shape(leaf)), jnp.dtype(leaf.dtype))
+
+    info = {
+        name: jax.ShapeDtypeStruct(lengths, jnp.dtype(dtype))
+        for name, dtype in header["info"].items()
+    }
+    like = (jax.tree.map(with_lengths, (params, scale)), info)
+    positions, info = open_files(path, like)
+    num_kept = header["num_samples"]
+    checksums, chain_info = header["checksums"], header["chain_info"]
+    if header["settings"] is not None:
+        meta = read_progress(path / STATE)
+        num_kept, chain_info = meta.get("num_kept", 0), meta.get("chain_info", {})
+        checksums = meta.get("checksums")
+        if num_kept == 0:
+            raise CheckpointError(
+                f"{path} has no samples yet: its chains are in their warm-up; go on "
+                "with `sample(..., resume=True)`."
+            )
+    check_samples(path, (positions, info), num_kept, checksums)
+    if num_kept < header["num_samples"]:
+        positions, info = jax.tree.map(lambda a: a[:, :num_kept], (positions, info))
+    return PosteriorSamples(
+        network,
+        fixed_likelihood,
+        positions,
+        info=info,
+        chain_info=chain_info,
+        starts=header["starts"],
+    )

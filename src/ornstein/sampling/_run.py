@@ -1,0 +1,252 @@
+"""Chains under way: what `run_chains` drives."""
+
+import contextlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Array, PyTree
+from ..functions import split_r_hat
+from ..mcmc import AbstractState, warm_up_stages
+from ..train import CheckpointError, NonFiniteError, load_model, save_model
+from ._advance import Kept, Sampler
+from ._burn_in import BurnIn, is_minibatch, noise_ratios
+from ._callback import SamplingCallback, SamplingPlan
+from ._store import add_checksums, check_samples, flush, no_checksums, read_progress
+
+_CALL_SECONDS = 1.0
+"""How long a call should take: progress, files and Ctrl-C come between calls."""
+_BUFFER_BYTES = 2**27
+"""Room for samples on the device, from one call to the next."""
+_RATIO_STEP = 2**31 - 1
+"""The number of no step: its randomness is that of the rows behind noise ratios."""
+_WATCHED = 32
+"""Numbers whose R-hat is shown while chains run."""
+
+
+class Run:
+    """Chains between their start and their end.
+
+    Args:
+        sampler: the chains' kernel, potential and keys.
+        states: of the chains.
+        arrays: where samples go: (position, info) with chains and samples first.
+        plan: what is to be done.
+        burn_in: ends the warm-up early, or `None`.
+        state_path: of the file from which the chains can go on, or `None`.
+        save_every: seconds from one such file to the next.
+        callbacks: hear about it.
+    """
+
+    def __init__(
+        self,
+        *,
+        sampler: Sampler,
+        states: AbstractState,
+        arrays: tuple[PyTree, dict[str, np.ndarray]],
+        plan: SamplingPlan,
+        burn_in: BurnIn | None,
+        state_path: Path | None,
+        save_every: float,
+        callbacks: Sequence[SamplingCallback],
+    ):
+        self.sampler, self.states, self.arrays = sampler, states, arrays
+        self.plan, self.burn_in, self.callbacks = plan, burn_in, callbacks
+        self.state_path, self.save_every = state_path, save_every
+        self.saved = time.monotonic()
+        self.step = 0
+        self.num_kept = 0
+        self.num_divergent = 0
+        self.chain_info: dict[str, np.ndarray] = {}
+        self.checksums = no_checksums(arrays)
+        self.num_next = 1  # compiles
+        self.is_between_steps = False  # when interrupted, saving loses nothing
+
+    def resume(self) -> None:
+        """Go on from the saved states; from the start if there are none yet."""
+        assert self.state_path is not None
+        meta = read_progress(self.state_path)
+        if not meta:
+            return
+        self.states = load_model(self.state_path, self.states)
+        self.step, self.num_kept = meta["step"], meta["num_kept"]
+        self.num_divergent = meta["num_divergent"]
+        self.chain_info = meta["chain_info"]
+        if self.num_kept > self.plan.num_samples:
+            raise CheckpointError(
+                f"{self.state_path} is of {self.num_kept} samples, more than the "
+                f"{self.plan.num_samples} that there is room for: sample again."
+            )
+        checksums: Any = meta.get("checksums")
+        check_samples(self.state_path.parent, self.arrays, self.num_kept, checksums)
+        self.checksums = checksums
+
+    def go(self) -> None:
+        """Run the chains to their end."""
+        with contextlib.ExitStack() as stack:
+            for callback in self.callbacks:
+                stack.callback(callback.stop)
+                callback.start(self.plan._replace(first_step=self.step))
+            try:
+                self._warm_up()
+                self._draw()
+            except KeyboardInterrupt:
+                if self.is_between_steps:
+                    self._save(is_due=True)
+                raise
+
+    def _warm_up(self) -> None:
+        if "num_warmup" in self.chain_info:
+            return  # resumed after it
+        num_warmup = self.plan.num_warmup
+        stages = warm_up_stages(max(num_warmup, 1))
+        # Resumed chains may have been interrupted right after their burn-in.
+        is_over = self.step > 0 and self._is_burnt_in()
+        while self.step < num_warmup and not is_over:
+            num = min(self.num_next, num_warmup - self.step)
+            if self.burn_in is not None:
+                every = self.burn_in.check_every
+                num = min(num, every - self.step % every)
+            begin = time.monotonic()
+            self.is_between_steps = False
+            states, info = self.sampler.warm_up(
+                self.states, stages, _int(self.step), _int(num)
+            )
+            info = {name: np.asarray(a) for name, a in by_name(info).items()}
+            self._check_finite(states.position, info, "warm-up")
+            self.states = states
+            self.step += num
+            self._grow(num, time.monotonic() - begin)
+            is_over = self._is_burnt_in()
+            self._tell("warm-up", info)
+            self._save()
+        chains = np.ones(self.plan.num_chains)
+        self.chain_info = {"num_warmup": (self.step * chains).astype(int)}
+        if is_minibatch(self.sampler):
+            self.chain_info["noise_ratio"] = self._noise_ratios()
+        self.num_next = 1
+
+    def _is_burnt_in(self) -> bool:
+        rule = self.burn_in
+        if rule is None or self.step % rule.check_every or self.step < rule.min_steps:
+            return False
+        return bool(np.all(self._noise_ratios() < rule.threshold))
+
+    def _noise_ratios(self) -> np.ndarray:
+        key = jax.random.fold_in(self.sampler.keys[0], _RATIO_STEP)
+        return noise_ratios(self.sampler, self.states, key=key)
+
+    def _draw(self) -> None:
+        plan, (positions, infos) = self.plan, self.arrays
+        sample_bytes = sum(a[:, :1].nbytes for a in jax.tree.leaves(positions))
+        capacity = max(1, min(plan.num_samples, _BUFFER_BYTES // sample_bytes))
+        while self.num_kept < plan.num_samples:
+            num = min(self.num_next, capacity, plan.num_samples - self.num_kept)
+            begin = time.monotonic()
+            self.is_between_steps = False
+            states, next_step, kept = self.sampler.draw(
+                self.states,
+                _int(self.step),
+                _int(num),
+                _int(plan.thin),
+                capacity=capacity,
+            )
+            new = Kept(kept.position, by_name(kept.info))
+            new = jax.tree.map(lambda a, n=num: np.asarray(a)[:n].swapaxes(0, 1), new)
+            self._check_finite(new.position, new.info, "sampling")
+            rows = slice(self.num_kept, self.num_kept + num)
+            for array, part in zip(
+                jax.tree.leaves((positions, infos)), jax.tree.leaves(new), strict=True
+            ):
+                array[:, rows] = part
+            self.checksums = add_checksums(self.checksums, new)
+            self.states = states
+            self.step = int(next_step)
+            self.num_kept += num
+            self.num_divergent += int(np.sum(new.info.get("is_divergent", 0)))
+            self._grow(num, time.monotonic() - begin)
+            self._tell("sampling", new.info)
+            self._save()
+
+    def _grow(self, num: int, seconds: float) -> None:
+        """Longer calls, gently, as the first one also compiled."""
+        num_fitting = int(_CALL_SECONDS / max(seconds / num, 1e-6))
+        self.num_next = max(1, min(num_fitting, 8 * self.num_next))
+
+    def _tell(self, phase: str, info: dict[str, np.ndarray]) -> None:
+        record: dict[str, Any] = {
+            "phase": phase,
+            "num_kept": self.num_kept,
+            "num_divergent": self.num_divergent,
+        }
+        for name in ("acceptance_rate", "step_size"):
+            if name in info:
+                record[name] = float(np.mean(info[name]))
+        if self.callbacks and self.num_kept >= 8:
+            record["r_hat"] = self._watched_r_hat()
+        self.is_between_steps = True
+        for callback in self.callbacks:
+            callback.advance(self.step, record)
+
+    def _watched_r_hat(self) -> float:
+        leaves = jax.tree.leaves(self.arrays[0])
+        each = -(-_WATCHED // len(leaves))
+        largest = []
+        for leaf in leaves[:_WATCHED]:
+            flat = leaf.reshape(*leaf.shape[:2], -1)
+            some = flat[:, : self.num_kept, :: max(1, flat.shape[2] // each)]
+            largest.append(np.max(split_r_hat(np.asarray(some))))
+        return float(np.max(largest))
+
+    def _save(self, *, is_due: bool = False) -> None:
+        is_due |= self.num_kept == self.plan.num_samples
+        is_due |= time.monotonic() - self.saved >= self.save_every
+        if self.state_path is None or not is_due:
+            return
+        flush(self.arrays)  # before the state that says that they are there
+        meta = {
+            "step": self.step,
+            "num_kept": self.num_kept,
+            "num_divergent": self.num_divergent,
+            "chain_info": {name: a.tolist() for name, a in self.chain_info.items()},
+            "checksums": self.checksums,
+        }
+        save_model(self.state_path, self.states, hyperparameters=meta)
+        self.saved = time.monotonic()
+
+    def _check_finite(self, positions: PyTree, info: dict, phase: str) -> None:
+        for leaf in jax.tree.leaves(positions):
+            finite = np.isfinite(np.asarray(leaf)).reshape(leaf.shape[0], -1)
+            if np.all(finite):
+                continue
+            chain = int(np.argmin(np.all(finite, axis=1)))
+            size = ""
+            if "step_size" in info:
+                size = f" (step size {float(np.ravel(info['step_size'])[0]):.3g})"
+            kept = f"the {self.num_kept} samples of each chain before it are lost"
+            if self.state_path is not None:
+                self._save(is_due=True)
+                kept = f"the {self.num_kept} before it are in {self.state_path.parent}"
+            raise NonFiniteError(
+                f"Chain {chain} left the finite numbers in the {phase} after step "
+                f"{self.step}{size}: divide the step size by 10, or raise the "
+                f"friction; {kept}."
+            )
+
+
+def by_name(info: PyTree) -> dict[str, Any]:
+    """The leaves of a kernel's info."""
+    leaves = jax.tree_util.tree_leaves_with_path(info)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): leaf
+        for path, leaf in leaves
+    }
+
+
+def _int(number: int) -> Array:
+    return jnp.asarray(number, jnp.int32)

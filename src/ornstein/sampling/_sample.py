@@ -1,0 +1,183 @@
+"""The posterior of a network by Markov chains: `sample`."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._types import Params, PRNGKeyArray, PyTree
+from ..functions import AbstractRandomFunction, Deterministic, PosteriorSamples
+from ..likelihood import AbstractLikelihood
+from ..mcmc import AbstractKernel
+from ..network import Network
+from ..potential import Potential
+from ..prior import AbstractPrior
+from ..train import check_data, check_positive
+from ._burn_in import BurnIn
+from ._callback import SamplingCallback
+from ._chains import run_chains
+from ._convergence import judge_chains
+from ._starts import GIVEN, Starts, starts_of
+
+logger = logging.getLogger("ornstein")
+
+
+def sample(
+    model: Network,
+    split: Any,
+    likelihood: AbstractLikelihood,
+    *,
+    kernel: AbstractKernel,
+    prior: AbstractPrior,
+    key: PRNGKeyArray,
+    num_samples: int = 1000,
+    num_warmup: int = 1000,
+    num_chains: int = 4,
+    thin: int = 1,
+    where: Callable[[Any], PyTree] | None = None,
+    likelihood_prior: AbstractPrior | None = None,
+    batch_size: int = 100,
+    burn_in: BurnIn | None = None,
+    jitter: float | None = None,
+    starts: Params = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    save_every: float = 10.0,
+    callbacks: Sequence[SamplingCallback] = (),
+) -> PosteriorSamples:
+    r"""Sample the posterior of a network's parameters by several Markov chains.
+
+    Full-data kernels (`ornstein.mcmc`) see every row at every step; minibatch kernels
+    (`ornstein.sgmcmc`) see `batch_size` rows, drawn anew with replacement. The chains
+    run side by side in compiled calls of about a second.
+
+    Args:
+        model: any network; a `Deterministic` is taken for its network.
+        split: training data: has `x` and `y`, rows first.
+        likelihood: of `y` given the network's output.
+        kernel: such as `HMC(num_integration_steps=20)` or `SGLD(step_size=1e-5)`.
+        prior: of the network's parameters.
+        key: of starts and steps: see `run_chains`.
+        num_samples: kept of each chain.
+        num_warmup: steps of the warm-up, which find a step size and mass where the
+            kernel adapts them, and are thrown away.
+        num_chains: side by side.
+        thin: steps from one kept sample to the next.
+        where: the network to the subtree (or tuple of them) that is sampled; all of
+            it by default.
+        likelihood_prior: of a learned scale: of the likelihood's `log_scale`.
+        batch_size: rows behind a minibatch kernel's step; clipped to the data.
+        burn_in: ends a minibatch kernel's warm-up once injected noise dominates, at
+            the latest after `num_warmup` steps: `BurnIn()`.
+        jitter: start near the parameters that the network came with, at a normal
+            distance of this standard deviation: for a network that was trained. R-hat
+            then cannot show another mode. By default chains start apart, each at a
+            draw of its own from the prior that is no larger in any array than the
+            network: in directions of their own, but not overdispersed as R-hat asks. An
+            R-hat near 1 says that chains from such starts met; give `starts` further
+            out to ask for more.
+        starts: positions to start from instead, chains first: (parameters, scale), as
+            in `PosteriorSamples.positions[...][:, -1]`.
+        folder: write samples here as the chains run; they are then read from there,
+            and never all in memory. `load_samples` opens it again.
+        resume: go on with the chains of that folder, bit for bit as if they had never
+            stopped; pass the same arguments.
+        save_every: seconds from one state to resume from to the next.
+        callbacks: hear about the run; `ChainProgress(console)` for instance.
+
+    Returns:
+        The samples: a random function that `predict` takes.
+
+    Raises:
+        TypeError: for a random function in place of a network.
+        ValueError: for arguments, data or starts that cannot work.
+        NonFiniteError: if a chain leaves the finite numbers: the step size is too
+            large.
+        FileExistsError: if the folder has samples and `resume` is false.
+        CheckpointError: if what the folder has is of another run, or damaged.
+    """
+    if isinstance(model, Deterministic):
+        model = model.network
+    if isinstance(model, AbstractRandomFunction):
+        raise TypeError(
+            f"`sample` needs a network, got the random function "
+            f"`{type(model).__name__}`: give the network inside it, or use `fit`."
+        )
+    check_data(split, "split")
+    check_positive(num_chains=num_chains)
+    if jitter is not None and not 0 <= jitter < float("inf"):
+        raise ValueError(f"`jitter` must not be negative, got {jitter}.")
+    potential = Potential(
+        model,
+        split,
+        likelihood,
+        prior=prior,
+        likelihood_prior=likelihood_prior,
+        where=where,
+        batch_size=batch_size,
+    )
+    if potential.batch_size < batch_size and batch_size != 100:
+        logger.info(
+            "batch_size=%d clipped to the %d rows", batch_size, potential.num_data
+        )
+    start_key, chain_key = jax.random.split(key)
+    if starts is None:
+        begun = starts_of(potential, num_chains, jitter=jitter, key=start_key)
+    else:
+        if jitter is not None:
+            raise ValueError(
+                "`starts` and `jitter` both say where chains start: give one of them."
+            )
+        _check_like(starts, potential.start, num_chains)
+        begun = Starts(starts, GIVEN)
+    chains = run_chains(
+        kernel,
+        potential,
+        begun.positions,
+        key=chain_key,
+        num_samples=num_samples,
+        num_warmup=num_warmup,
+        thin=thin,
+        burn_in=burn_in,
+        folder=folder,
+        resume=resume,
+        save_every=save_every,
+        settings={
+            "data shapes": [list(a.shape) for a in jax.tree.leaves((split.x, split.y))],
+            "batch_size": potential.batch_size,
+            "prior": eqx.tree_pformat((prior, likelihood_prior), short_arrays=False),
+            "likelihood": eqx.tree_pformat(likelihood, short_arrays=False),
+        },
+        how_started=begun.how,
+        callbacks=callbacks,
+    )
+    samples = PosteriorSamples(
+        potential.network,
+        potential.likelihood,
+        chains.positions,
+        info=chains.info,
+        chain_info=chains.chain_info,
+        starts=begun.how,
+    )
+    notes = judge_chains(samples, potential.x, burn_in)
+    for note in notes:
+        logger.warning(note)
+    return dataclasses.replace(samples, notes=tuple(notes))
+
+
+def _check_like(starts: Params, position: Params, num_chains: int) -> None:
+    """Refuse starts that are not one position for each chain."""
+    shapes = lambda tree: [jnp.shape(a) for a in jax.tree.leaves(tree)]
+    wanted = [(num_chains, *shape) for shape in shapes(position)]
+    same = jax.tree.structure(starts) == jax.tree.structure(position)
+    if not same or shapes(starts) != wanted:
+        raise ValueError(
+            "`starts` must be a pair (parameters, scale) like the position, with "
+            f"num_chains={num_chains} in front of every leaf: expected shapes "
+            f"{wanted}, got {shapes(starts)}."
+        )

@@ -1,0 +1,228 @@
+"""What experiments share: pieces that are kept, a registry entry, fits and scores."""
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .._files import UnreadableError, read_json, write_atomically
+from ..evaluation import judge
+from ..functions import SDEBNN
+from ..prediction import Prediction
+from ..recipe import Keys, Prepared, Recipe, ScaleName, prepare, train
+from ..train import Fit
+from ._ledger import Ledger
+from ._shelf import Shelf, is_piece
+
+TOY_EPOCHS: dict[ScaleName, int] = {"quick": 600, "gpu": 4000, "full": 4000}
+"""Steps on `toy/cos`, whose every epoch is one."""
+
+
+class Study:
+    """One experiment under way.
+
+    Every finished piece is a JSON file, so that an interrupted experiment goes on from
+    there.
+
+    Args:
+        folder: of pieces, figures and the result.
+        scale: `quick` for minutes on two cores, `gpu` for 25 minutes on one
+            accelerator, `full` for the paper's own budget.
+        seed: of everything random.
+        say: hears a line for each piece and figure.
+        data: the data set, of experiments that have several.
+        models: rows of a table to work on; none stands for all.
+        command: as it was typed.
+        shelf: a file for pieces beside the folder's own, to go on from elsewhere.
+
+    Attributes:
+        ledger: where the pieces come from.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        scale: ScaleName,
+        *,
+        seed: int,
+        say: Callable[[str], None],
+        data: str = "mnist",
+        models: tuple[str, ...] = (),
+        command: str = "",
+        shelf: Shelf | None = None,
+    ):
+        self.folder = folder
+        self.data, self.models = data, models
+        self.scale: ScaleName = scale
+        self.seed, self.say = seed, say
+        self.ledger = Ledger(command, seed=seed)
+        self._shelf = shelf
+
+    def beside(self, folder: Path) -> "Study":
+        """This study with its pieces in another folder; all are parts of its result.
+
+        Args:
+            folder: of the other pieces.
+        """
+        other = copy.copy(self)
+        other.folder, other.models = folder, ()
+        return other
+
+    def piece(
+        self,
+        name: str,
+        settings: Any,
+        compute: Callable[[], Any],
+        *,
+        needs: Path | None = None,
+    ) -> Any:
+        """What `compute` returns, from the folder if it was computed before.
+
+        A piece keeps the command, commit, versions, device, seed and seconds that it
+        was computed with, and brings them into the result. One of another commit is
+        used, and the result says so. Under `begun` are the calls that were interrupted
+        in it, from whose checkpoints it may have gone on; their seconds are not known.
+
+        Args:
+            name: of the piece.
+            settings: as JSON; a piece of other settings is computed again.
+            compute: makes the piece, as JSON.
+            needs: a file that `compute` leaves behind, such as a trained model; without
+                it the piece is computed again.
+        """
+        if needs is None or needs.is_file():
+            found = self.find(name, settings)
+            if found is not None:
+                self.say(f"{name}: kept from before")
+                return found
+        self.say(f"{name}: computing")
+        path = self._path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        begun = path.with_suffix(".begun")
+        before = _read_begun(begun)
+        write_atomically(begun, json.dumps([*before, self.ledger.origin]).encode())
+        value, origin, parts = self.ledger.compute(compute)
+        origin |= {"begun": before} if before else {}
+        self.ledger.take(name, origin)
+        settings = _as_json(settings)
+        kept = {"settings": settings, "value": value, "provenance": origin}
+        kept |= {"parts": parts} if parts else {}
+        write_atomically(path, json.dumps(kept).encode())
+        begun.unlink(missing_ok=True)
+        if self._shelf is not None:
+            self._shelf.put(name, _as_json(kept))
+        return value
+
+    def find(self, name: str, settings: Any) -> Any | None:
+        """A piece of before, which is then a part of the result; or `None`.
+
+        Args:
+            name: of the piece.
+            settings: as of `piece`.
+        """
+        kept = self._kept(name, _as_json(settings))
+        if kept is None:
+            return None
+        self.ledger.take(name, kept.get("provenance"), kept.get("parts"))
+        if self._shelf is not None:
+            self._shelf.put(name, kept)
+        return kept["value"]
+
+    def _path(self, name: str) -> Path:
+        return self.folder / "pieces" / f"{name}.json"
+
+    def _kept(self, name: str, settings: Any) -> dict[str, Any] | None:
+        path = self._path(name)
+        if path.exists():
+            kept = _read_piece(path)
+            if kept["settings"] == settings:
+                return kept
+        kept = None if self._shelf is None else self._shelf.get(name)
+        return kept if kept is not None and kept["settings"] == settings else None
+
+
+def _as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def _read_begun(path: Path) -> list[dict[str, Any]]:
+    """The calls that were interrupted in a piece; of a damaged file, none."""
+    try:
+        found = read_json(path)
+    except (FileNotFoundError, UnreadableError):
+        return []
+    is_list = isinstance(found, list)
+    return found if is_list and all(isinstance(call, dict) for call in found) else []
+
+
+def _read_piece(path: Path) -> dict[str, Any]:
+    """A piece as it was kept: its settings and its value."""
+    remedy = "take it away, and it is computed again"
+    try:
+        kept = read_json(path)
+    except UnreadableError as error:
+        raise ValueError(f"{path} cannot be read: {error}; {remedy}.") from error
+    if not is_piece(kept):
+        raise ValueError(f"{path} is no piece of `ornstein reproduce`: {remedy}.")
+    return kept
+
+
+class Experiment(NamedTuple):
+    """A figure or table.
+
+    Attributes:
+        summary: one line.
+        paper: what the paper prints, to compare with.
+        run: from a study to the rows of the result.
+        options: of `--data` and `--models`, those that it reads.
+        folder: where it writes by default, with {name}, {scale} and {data} filled in.
+        shelf: a file in which it keeps its pieces too, when it writes to that folder;
+            for what takes hours, so that any checkout goes on from there.
+    """
+
+    summary: str
+    paper: Any
+    run: Callable[[Study], list[dict[str, Any]]]
+    options: tuple[str, ...] = ()
+    folder: str = "runs/{name}-{scale}"
+    shelf: str | None = None
+
+
+def fit_and_judge(
+    recipe: Recipe, change: Callable[[Any], Any] = lambda model: model
+) -> tuple[Prepared, Fit, dict[str, Any], Prediction]:
+    """Train a recipe and judge it on its test rows.
+
+    Args:
+        recipe: what to train.
+        change: made to the model before training, such as `without_noise`.
+    """
+    prepared = prepare(recipe)
+    prepared = prepared._replace(model=change(prepared.model))
+    fit = train(prepared)
+    keys = Keys.of(recipe)
+    scores, prediction = judge(
+        fit,
+        prepared.data,
+        num_draws=recipe.training.test_draws,
+        test_key=keys.test,
+        bound_key=keys.bound,
+    )
+    return prepared, fit, scores, prediction
+
+
+def paths_of(
+    model: SDEBNN, xs: Sequence[float], num_draws: int, num_times: int
+) -> dict[str, list]:
+    """The first hidden unit over depth: hs is (draws, times, inputs)."""
+    ts = jnp.linspace(0.0, 1.0, num_times)
+    x = jnp.asarray(xs, jnp.float32)[:, None]
+    hs = []
+    for index in range(num_draws):
+        blocks = model.trajectory(x, ts, key=jax.random.key(0), index=index)
+        hs.append(blocks[-1]["h"][..., 0])
+    return {"ts": ts.tolist(), "hs": jnp.stack(hs).tolist()}

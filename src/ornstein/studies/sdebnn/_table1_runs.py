@@ -1,0 +1,302 @@
+"""Rows of table 1, one file for each model and seed, and the runs behind them."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..._files import UnreadableError, read_json, write_atomically
+from ..._version import __version__
+from ...evaluation import Judged, judge
+from ...network import initial_state
+from ...prediction import Fitted
+from ...recipe import (
+    MODELS,
+    Keys,
+    Prepared,
+    Recipe,
+    SampleRecipe,
+    check_sampling,
+    judge_samples,
+    load_recipe,
+    model_name,
+    open_sampling,
+    prepare,
+    run_sampling,
+    train,
+    with_seed,
+)
+from ...train import Plan, RunFolder, load_model, save_model
+from .._ledger import Origin
+from .._study import Study
+
+# Where `ornstein evaluate RUN` looks for them.
+_FINAL = "final.npz"
+_SAMPLES = "samples"
+
+
+def finished_row(
+    study: Study, data: str, model: str, seed: int
+) -> dict[str, Any] | None:
+    """The result of a run that is done, or `None`.
+
+    Args:
+        study: its folder and scale.
+        data: the data set.
+        model: a recipe's name, or a .json file.
+        seed: of the run.
+
+    Raises:
+        ValueError: if the file there is of another version, scale or recipe.
+    """
+    path = record_path(study, model, seed)
+    if not path.is_file():
+        return None
+    record = read_record(path, study, data)
+    recipe = _recipe_of(study, data, model, seed)
+    if _read_recipe(record, type(recipe)) != recipe:
+        raise ValueError(
+            f"{path} was made by another recipe than {model} has at scale "
+            f"{study.scale}: remove it, or name another folder with --out."
+        )
+    return record
+
+
+def trained_row(
+    study: Study, data: str, model: str, seed: int
+) -> tuple[Prepared, Fitted, dict[str, Any]]:
+    """A trained row of table 1: its data, its fit, and its result.
+
+    Trained if it is not there yet, or gone on with; else read from the study's folder:
+    `runs/MODEL-SEED` has the model, `MODEL-SEED.json` the result.
+
+    Args:
+        study: its folder and scale.
+        data: the data set.
+        model: a recipe's name, or a .json file.
+        seed: of the run.
+
+    Raises:
+        ValueError: if what is there is of another version, scale or recipe.
+    """
+    recipe = _recipe_of(study, data, model, seed)
+    record = finished_row(study, data, model, seed)
+    prepared = _prepared(recipe)
+    name = f"{model_name(model)}-{seed}"
+    folder = study.folder / "runs" / name
+    if record is not None and _is_complete(folder):
+        study.ledger.take(name, record.get("provenance"))
+        return prepared, _load(folder, prepared, recipe), record
+    for note in prepared.data.notes:
+        study.say(f"{data}: {note}")
+    study.say(f"{name}: training in {folder}")
+
+    def compute() -> tuple[_Trained, dict[str, Any]]:
+        trained = _train(folder, prepared, recipe, study, name)
+        return trained, _judged(trained.fit, prepared, recipe)
+
+    (trained, scores), origin, _ = study.ledger.compute(compute)
+    seconds = round(origin["seconds"] + trained.seconds_before, 1)
+    origin |= {"seed": seed, "seconds": seconds}
+    origin |= {"begun": trained.begun} if trained.is_resumed else {}
+    study.ledger.take(name, origin)
+    result = {
+        "model": model_name(model),
+        "data": data,
+        "scale": study.scale,
+        "seed": seed,
+        "version": __version__,
+        "train_seconds": trained.seconds,
+        "kl_weight": _kl_weight(recipe),
+        "notes": list(prepared.data.notes),
+        **scores,
+        "recipe": recipe.to_json(),
+        "provenance": origin,
+    }
+    record = _as_json(result)
+    path = record_path(study, model, seed)
+    write_atomically(path, json.dumps(record, indent=2).encode())
+    RunFolder.open(folder).write_result(record)
+    study.say(f"{name}: wrote {path}")
+    return prepared, trained.fit, record
+
+
+def record_path(study: Study, model: str, seed: int) -> Path:
+    """The file of a finished run."""
+    return study.folder / f"{model_name(model)}-{seed}.json"
+
+
+def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
+    """A finished run, of this version, scale and data set.
+
+    Raises:
+        ValueError: if it is of others, or damaged.
+    """
+    try:
+        record = read_json(path)
+        found = [record[name] for name in ("version", "data", "scale")]
+    except (UnreadableError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is no result of `ornstein reproduce table1`, or is damaged: "
+            "remove it, or name another folder with --out."
+        ) from error
+    ours = [__version__, data, study.scale]
+    for what, theirs, this in zip(
+        ("version", "data set", "scale"), found, ours, strict=True
+    ):
+        if theirs != this:
+            raise ValueError(
+                f"{path} is a result of the {what} {theirs}, and this is {this}: a "
+                "table has those of one alone, so name another folder with --out, or "
+                "remove the file."
+            )
+    return record
+
+
+def recipe_of(record: Mapping[str, Any]) -> Recipe | SampleRecipe | None:
+    """The recipe of a result, at seed 0; `None` if this version has none like it.
+
+    An option that the result does not name did not exist when it was made, and has its
+    default: that is what the run did.
+    """
+    kinds = (Recipe, SampleRecipe)
+    read = (_read_recipe(record, kind) for kind in kinds)
+    found = next((recipe for recipe in read if recipe is not None), None)
+    return None if found is None else with_seed(found, 0)
+
+
+def _recipe_of(study: Study, data: str, model: str, seed: int) -> Recipe | SampleRecipe:
+    return with_seed(load_recipe(data, model, study.scale)[1], seed)
+
+
+class _Epochs:
+    """Says how each epoch went: a callback."""
+
+    def __init__(self, name: str, say: Callable[[str], None]):
+        self.name, self.say = name, say
+        self.num_epochs = 0
+
+    def start(self, plan: Plan) -> None:
+        self.num_epochs = plan.num_epochs
+
+    def advance(self, step: int, record: dict[str, Any]) -> None:
+        """Nothing."""
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        names = ("loss", "accuracy", "seconds")
+        shown = (f"{n} {record[n]:.4g}" for n in names if record.get(n) is not None)
+        epoch = record.get("epoch", "")
+        self.say(f"{self.name}: epoch {epoch} of {self.num_epochs}, {', '.join(shown)}")
+
+    def stop(self) -> None:
+        """Nothing."""
+
+
+def _prepared(recipe: Recipe | SampleRecipe) -> Prepared:
+    if isinstance(recipe, Recipe):
+        return prepare(recipe)
+    check_sampling(recipe.sampling)
+    return prepare(recipe.recipe)
+
+
+class _Trained(NamedTuple):
+    """A fit, its seconds of training in all and before this call, and its beginning."""
+
+    fit: Any
+    seconds: float
+    seconds_before: float
+    is_resumed: bool
+    begun: Origin | None
+
+
+def _train(
+    folder: Path,
+    prepared: Prepared,
+    recipe: Recipe | SampleRecipe,
+    study: Study,
+    name: str,
+) -> _Trained:
+    is_new = not (folder / "config.json").is_file()
+    if is_new:
+        run = RunFolder.create(folder, _config(recipe, study))
+    else:
+        run = RunFolder.open(folder)
+        key = "recipe" if isinstance(recipe, Recipe) else "sampling"
+        if _read_recipe({"recipe": run.config.get(key)}, type(recipe)) != recipe:
+            raise ValueError(
+                f"{folder} was begun with another recipe than this of {name}: remove "
+                "it, or name another folder with --out."
+            )
+    begun = run.config.get("begun")
+    started = time.monotonic()
+    if isinstance(recipe, SampleRecipe):
+        samples = run.checkpoints / _SAMPLES
+        fit = run_sampling(recipe, prepared, samples, resume=samples.exists())
+        return _Trained(fit, time.monotonic() - started, 0.0, not is_new, begun)
+    epochs = _Epochs(name, study.say)
+    fit = train(prepared, run=run, resume=not is_new, callbacks=[epochs])
+    save_model(run.checkpoints / _FINAL, (fit.model, fit.likelihood, fit.state))
+    total, now = float(fit.history["seconds"][-1]), time.monotonic() - started
+    return _Trained(fit, total, max(0.0, total - now), not is_new, begun)
+
+
+def _config(recipe: Recipe | SampleRecipe, study: Study) -> dict[str, Any]:
+    config: dict[str, Any] = {"command": f"ornstein reproduce table1 ({study.scale})"}
+    config["begun"] = study.ledger.origin
+    if isinstance(recipe, Recipe):
+        return config | {"recipe": recipe.to_json()}
+    return config | {"recipe": recipe.recipe.to_json(), "sampling": recipe.to_json()}
+
+
+def _is_complete(folder: Path) -> bool:
+    checkpoints = folder / "checkpoints"
+    return (checkpoints / _FINAL).is_file() or (checkpoints / _SAMPLES).is_dir()
+
+
+def _load(folder: Path, prepared: Prepared, recipe: Recipe | SampleRecipe) -> Fitted:
+    checkpoints = folder / "checkpoints"
+    if isinstance(recipe, SampleRecipe):
+        return open_sampling(prepared, checkpoints / _SAMPLES)
+    like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
+    return Judged(*load_model(checkpoints / _FINAL, like))
+
+
+def _judged(
+    fit: Any, prepared: Prepared, recipe: Recipe | SampleRecipe
+) -> dict[str, Any]:
+    if isinstance(recipe, SampleRecipe):
+        draws = recipe.sampling.test_draws
+        return judge_samples(fit, prepared, num_draws=draws)[0]
+    keys, draws = Keys.of(recipe), recipe.training.test_draws
+    data = prepared.data
+    return judge(fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound)[
+        0
+    ]
+
+
+def _kl_weight(recipe: Recipe | SampleRecipe) -> float | None:
+    """`None` of what is trained without a KL."""
+    if isinstance(recipe, SampleRecipe):
+        return None
+    has_one = "kl_weight" in MODELS[recipe.model.model].options
+    return recipe.training.kl_weight if has_one else None
+
+
+def _read_recipe(record: Mapping[str, Any], kind: Any) -> Recipe | SampleRecipe | None:
+    """The recipe of a result; `None` if this version has none like it."""
+    try:
+        return kind.from_json(record.get("recipe"))
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def _as_json(value: Any) -> Any:
+    """`value` with `None` for NaN and infinity, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {name: _as_json(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(entry) for entry in value]
+    is_number = not isinstance(value, float) or math.isfinite(value)
+    return value if is_number else None

@@ -1,0 +1,200 @@
+"""Checkpoints of a run: numbered, whole or absent, and checked when they are read.
+
+A checkpoint is a folder `step_000001234` with orbax's arrays (no pickle: a stranger's
+checkpoint runs no code) and `meta.json`, which has the digest of everything. It is
+written under another name and renamed, so a process killed while writing leaves the
+previous one as it was.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from ..._files import naming, read_json
+from ..._types import PyTree
+from .._errors import CheckpointError
+from ._leaves import describe, named_arrays, with_arrays
+
+_PREFIX = "step_"
+_PARTIAL = ".partial_"
+_SYSTEM_ERROR = re.compile(r"os_error_code='(\d+)'")
+_DAMAGE = (AttributeError, KeyError, MemoryError, OSError, OverflowError)
+_DAMAGE += (TypeError, ValueError)
+
+
+def save_checkpoint(
+    folder: Path, step: int, tree: PyTree, meta: dict[str, Any], *, keep: int = 2
+) -> Path:
+    """Write a checkpoint, then remove all but the newest `keep`.
+
+    Args:
+        folder: of all checkpoints; made if it is missing.
+        step: the number of steps taken, which names it.
+        tree: what to save: its array leaves.
+        meta: what else to save, as JSON.
+        keep: how many checkpoints stay.
+
+    Returns:
+        Where it was written.
+
+    Raises:
+        OSError: naming the checkpoint, of which nothing is left.
+    """
+    final = folder / f"{_PREFIX}{step:09d}"
+    with naming(final):
+        folder.mkdir(parents=True, exist_ok=True)
+        for leftover in folder.glob(f"{_PARTIAL}*"):  # of a process that was killed
+            shutil.rmtree(leftover)
+        if final.exists():
+            return final
+        partial = folder / f"{_PARTIAL}{step:09d}"
+        try:
+            with _system_errors():
+                _write(partial, step, tree, meta)
+            os.replace(partial, final)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)  # room for others
+            raise
+        for old in checkpoints(folder)[:-keep]:
+            # Renamed first: a half-removed folder must not look like a checkpoint.
+            doomed = old.rename(folder / f"{_PARTIAL}{old.name}")
+            shutil.rmtree(doomed)
+    return final
+
+
+def _write(partial: Path, step: int, tree: PyTree, meta: dict[str, Any]) -> None:
+    partial.mkdir()
+    arrays = named_arrays(tree)
+    # orbax refuses empty arrays, whose content their shape already says.
+    stored = [array for array in arrays.values() if array.size]
+    numbered = {f"{i:06d}": array for i, array in enumerate(stored)}
+    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
+        checkpointer.save(
+            (partial / "arrays").absolute(), args=ocp.args.StandardSave(numbered)
+        )
+    text = json.dumps(meta, sort_keys=True, allow_nan=False)
+    record = {
+        "step": step,
+        "leaves": describe(arrays),
+        "digest": _digest(partial / "arrays", text),
+        "meta": meta,
+    }
+    (partial / "meta.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _system_errors() -> Iterator[None]:
+    """Tensorstore's errors of the system, such as a full disk, as such."""
+    try:
+        yield
+    except ValueError as error:
+        found = _SYSTEM_ERROR.search(str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, oldest first."""
+    return sorted(folder.glob(f"{_PREFIX}*"))
+
+
+def load_checkpoint(
+    folder: Path, like: PyTree, *, identity: dict[str, Any]
+) -> tuple[PyTree, dict[str, Any]]:
+    """The newest checkpoint's tree and what was saved beside it.
+
+    Args:
+        folder: of all checkpoints.
+        like: a tree of the same structure, shapes and types.
+        identity: what `meta["identity"]` must say, so that a run goes on as it began.
+
+    Raises:
+        CheckpointError: if there is none, or the newest cannot be read or belongs to
+            another model. An older one is named, never silently used.
+    """
+    found = checkpoints(folder)
+    if not found:
+        raise CheckpointError(
+            f"There is no checkpoint in {folder}: the run ended before its first. "
+            "Start it again without resuming."
+        )
+    *earlier, newest = found
+    try:
+        arrays, meta = _read(newest)
+    except _DAMAGE as error:
+        whole = next((path for path in reversed(earlier) if _is_whole(path)), None)
+        remedy = (
+            f"delete it, and resuming goes on from {whole.name}, which is complete"
+            if whole
+            else "no earlier one is complete, so start the run again"
+        )
+        raise CheckpointError(
+            f"The checkpoint {newest} is truncated or damaged: {remedy}."
+        ) from error
+    for name, value in identity.items():
+        begun_with = meta.get("identity", {}).get(name)
+        if begun_with != value:
+            raise CheckpointError(
+                f"The checkpoint {newest} is of a run begun with {name}={begun_with}, "
+                f"not {value}: pass the arguments that it was begun with, or start "
+                "another run."
+            )
+    try:
+        return with_arrays(like, arrays), meta
+    except ValueError as error:
+        raise CheckpointError(
+            f"The checkpoint {newest} belongs to another model or other settings: "
+            f"{error}."
+        ) from error
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        _read(path)
+    except _DAMAGE:
+        return False
+    return True
+
+
+def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    record = read_json(path / "meta.json")
+    if not isinstance(record["meta"].get("identity", {}), dict):
+        raise ValueError("the identity is no object")
+    text = json.dumps(record["meta"], sort_keys=True, allow_nan=False)
+    # Before orbax, whose readers leave threads behind when they meet damage.
+    if _digest(path / "arrays", text) != record["digest"]:
+        raise ValueError("the digest does not match")
+    arrays = {
+        name: np.zeros(shape, jax.numpy.dtype(dtype))
+        for name, shape, dtype in record["leaves"]
+    }
+    stored = [name for name, array in arrays.items() if array.size]
+    like = {f"{i:06d}": arrays[name] for i, name in enumerate(stored)}
+    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
+        numbered = checkpointer.restore(
+            (path / "arrays").absolute(), args=ocp.args.StandardRestore(like)
+        )
+    arrays |= {name: np.asarray(numbered[f"{i:06d}"]) for i, name in enumerate(stored)}
+    return arrays, record["meta"]
+
+
+def _digest(arrays: Path, text: str) -> str:
+    """SHA-256 of all of orbax's files and of what is written beside them."""
+    total = hashlib.sha256(text.encode())
+    for file in sorted(path for path in arrays.rglob("*") if path.is_file()):
+        total.update(file.relative_to(arrays).as_posix().encode())
+        with file.open("rb") as content:
+            while block := content.read(2**20):
+                total.update(block)
+    return total.hexdigest()

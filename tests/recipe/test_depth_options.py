@@ -1,0 +1,159 @@
+"""Options of networks that solve an equation over depth."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ornstein as orn
+from ornstein.data import Data, Split, load
+from ornstein.functions import HyperODENet, ODENet, Reparameterised, Roughness
+from ornstein.functions.depth._integrator import has_integrator
+from ornstein.recipe import build_network, prepare, preset_recipe
+from ornstein.recipe._training import fit_options
+from ornstein.recipe.models._depth_networks import LayersAt
+from ornstein.recipe.models._families import build_model, check_options
+
+
+@pytest.fixture(scope="module")
+def toy() -> Data:
+    return load("toy/cos")
+
+
+def images(side: int) -> Data:
+    split = Split(np.zeros((10, side, side, 1), np.float32), np.arange(10, dtype="i4"))
+    return Data("photos", "classification", split, split, None, 10, tuple("abcdefghij"))
+
+
+def build(data: Data, model: Any, network: str | None = None, **options) -> Any:
+    name = "digits" if data.name == "photos" else data.name
+    recipe = preset_recipe(name, model=model, network=network).changed(**options)
+    return build_model(recipe, data, key=jax.random.key(3))
+
+
+def test_names_build_their_networks(toy: Data):
+    """A direct call's output. Catches an option that is not read."""
+    key = jax.random.key(3)
+    direct = ODENet.for_vectors(
+        1,
+        1,
+        width_sizes=(5,),
+        augment=3,
+        integrator=orn.Integrator(orn.sde.Heun(), orn.sde.Fixed(0.25)),
+        key=key,
+    )
+    options = {"width": "5", "augment": 3, "solver": "heun", "dt": 0.25}
+    ours = build(toy, "deterministic", "odenet", **options).network
+    x = jnp.asarray(toy.test.x)
+    np.testing.assert_array_equal(ours(x), direct(x))
+    network_key, drift_key = jax.random.split(key)
+    start = build_network(
+        preset_recipe("toy/cos", model="deterministic", network="odenet"),
+        toy,
+        key=network_key,
+    )
+    direct = HyperODENet(start, drift_widths=(7,), drift_scale=0.3, key=drift_key)
+    options = {"drift_widths": "7", "drift_scale": 0.3}
+    ours = build(toy, "deterministic", "hyper-odenet", **options).network
+    assert eqx.tree_equal(ours, direct)
+
+
+def test_presets_are_the_sdebnn_s_architecture_and_budget():
+    ours = preset_recipe("mnist", model="deterministic", network="odenet")
+    theirs = preset_recipe("mnist")
+    for name in ("width", "space_to_depth", "augment", "blocks"):
+        assert getattr(ours.model, name) == getattr(theirs.model, name)
+    for name in ("epochs", "learning_rate", "ema"):
+        assert getattr(ours.training, name) == getattr(theirs.training, name)
+    assert ours.solver == theirs.solver
+    for model in ("deterministic", "ensemble", "mean-field"):
+        for network in ("odenet", "hyper-odenet"):
+            for data in ("digits", "mnist", "cifar10", "toy/cos", "uci/yacht"):
+                check_options(preset_recipe(data, "cpu", model, network))
+            check_options(preset_recipe("cifar10", "paper", model, network))
+    paper = preset_recipe("cifar10", "paper", "mean-field", "odenet")
+    assert (paper.training.kl_weight, paper.training.epochs) == (1e-3, 200)
+
+
+def test_mean_field_draws_weights_once(toy: Data):
+    model = build(toy, "mean-field", "odenet")
+    assert isinstance(model.estimator, Reparameterised)
+    assert has_integrator(model)
+
+
+def test_random_layers_and_window_reach_the_blocks():
+    """Numbers count layers of f_h from 1. Catches one too many, and a lost window."""
+    model = build(images(8), "sdebnn", random_layers="4-2", noise_window="0-0.4")
+    block = next(b for b in model.layers if hasattr(b, "process"))
+    assert block.window == (0.0, 0.4)
+    assert block.where == LayersAt((2, 4))
+    chosen = block.where(block.dynamics)
+    assert chosen == (block.dynamics.layers[1], block.dynamics.layers[3])
+    num_random = len(jax.tree.leaves(block.initial_scale))
+    assert num_random == len(jax.tree.leaves(chosen)) > 0
+    # Equal from one build to the next, or each would be compiled anew.
+    again = build(images(8), "sdebnn", random_layers="2-4")
+    assert hash(again.layers[1].where) == hash(block.where)
+
+
+def test_roughness_reaches_fit(toy: Data):
+    recipe = preset_recipe("toy/cos", model="deterministic", network="odenet")
+    assert fit_options(recipe, toy)["regularise_dynamics"] is None
+    rough = recipe.changed(regularise_dynamics=0.3, roughness_order=2)
+    assert fit_options(rough, toy)["regularise_dynamics"] == Roughness(0.3, 2)
+
+
+ODENET = ("deterministic", "odenet")
+REFUSED = {
+    "dropout": (("mc-dropout", "odenet"), {}, "--model mc-dropout puts noise on the"),
+    "flipout": (
+        ("mean-field", "odenet"),
+        {"weight_noise": "flipout"},
+        "--weight-noise flipout would draw anew.*give --weight-noise plain",
+    ),
+    "local": (
+        ("mean-field", "hyper-odenet"),
+        {"weight_noise": "local"},
+        "give --weight-noise plain",
+    ),
+    "drift": (ODENET, {"drift_widths": "3"}, "--drift-widths does nothing for --netw"),
+    "sigma": (ODENET, {"sigma": 0.4}, "--sigma does nothing for --model determinist"),
+    "step of an MLP": (
+        ("deterministic", "mlp"),
+        {"dt": 0.05},
+        "--dt does nothing for --network mlp",
+    ),
+    "roughness of an MLP": (
+        ("deterministic", "mlp"),
+        {"regularise_dynamics": 0.1},
+        "--regularise-dynamics does nothing for --network mlp",
+    ),
+    "order alone": (ODENET, {"roughness_order": 2}, "add --regularise-dynamics 0.01"),
+    "negative": (ODENET, {"regularise_dynamics": -1.0}, "must not be negative, got -1"),
+    "solver": (ODENET, {"solver": "sra1"}, "--solver sra1 is for equations with noise"),
+    "no layers": (("sdebnn", None), {"random_layers": "none"}, "leaves no weights ran"),
+    "layers": (("sdebnn", None), {"random_layers": "all-1"}, "whole numbers joined by"),
+    "window": (("sdebnn", None), {"noise_window": "0.5-0.2"}, "0 <= begin < end <= 1"),
+    "steps": (
+        ("sdebnn", None),
+        {"noise_window": "0-0.33"},
+        "does not divide the",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals(case: str, toy: Data):
+    (model, network), changes, match = REFUSED[case]
+    recipe = preset_recipe("toy/cos", "cpu", model, network)
+    with pytest.raises(ValueError, match=match):
+        prepare(recipe.changed(**changes), toy)
+
+
+def test_sizes_that_cannot_be_halved_are_refused():
+    for model, network in (("sdebnn", None), ODENET):
+        with pytest.raises(ValueError, match="Images of 14 by 14 cannot be halved 2 t"):
+            build(images(14), model, network, space_to_depth=True)

@@ -1,0 +1,180 @@
+"""Recipes, presets, and the names that they choose from."""
+
+import typing
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ornstein.data import load
+from ornstein.functions import Reparameterised, StickTheLandingKL
+from ornstein.nn import ACTIVATIONS, TIME_LAYERS
+from ornstein.prior import ScaleMixturePrior
+from ornstein.recipe import PRESETS, Recipe, _training, prepare, preset_recipe
+from ornstein.recipe._recipe import sizes
+from ornstein.recipe.models import (
+    _families as families,
+    _likelihoods as build,
+    _networks as networks,
+)
+from ornstein.recipe.options import _options as options_module
+
+NAMES = {
+    "ModelName": set(families.MODELS),
+    "PriorName": set(families.PRIORS),
+    "WeightNoiseName": set(families.WEIGHT_NOISES),
+    "LikelihoodName": {"auto", *build.LIKELIHOODS},
+    "NormName": set(networks.NORMS),
+    "MixtureKLName": set(families.MIXTURE_KLS),
+    "ScheduleName": set(_training.SCHEDULES),
+    "EstimatorName": set(build.ESTIMATORS),
+    "SolverName": set(build.SOLVERS),
+    "GradientName": set(build.GRADIENTS),
+    "ActivationName": {*ACTIVATIONS, "swish"},
+    "TimeLayerName": {name.replace("_", "-") for name in TIME_LAYERS},
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_choices_are_what_can_be_built(kind: str):
+    """Catches a name in the help that nothing answers to, and the reverse."""
+    assert set(typing.get_args(getattr(options_module, kind))) == NAMES[kind]
+
+
+@pytest.mark.parametrize(("model", "data", "preset"), PRESETS)
+def test_presets_survive_json(model, data: str, preset):
+    names = {"toy": "toy/cos", "vectors": "uci/yacht", "images": "cifar10"}
+    recipe = preset_recipe(names.get(data, data), preset, model)
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    families.check_options(recipe)  # nothing of another family's leaks in
+    for option, value in PRESETS[model, data, preset].items():
+        parts = recipe.to_json().values()
+        assert [part[option] for part in parts if option in part] == [value]
+
+
+OF_ROWS = [name for name, one in families.MODELS.items() if not one.takes_series]
+
+
+@pytest.mark.parametrize("model", OF_ROWS)
+@pytest.mark.parametrize("data", ["digits", "toy/cos"])
+def test_presets_build(data: str, model):
+    prepared = prepare(preset_recipe(data, model=model), load(data))
+    assert prepared.data.name == data
+    assert prepared.recipe.model.model == model
+
+
+def test_changed_refuses_unknown_options():
+    assert Recipe().changed(sigma=0.7).model.sigma == 0.7
+    with pytest.raises(ValueError, match="no option 'colour'"):
+        Recipe().changed(colour="blue")
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "option"),
+    [
+        ("deterministic", {"sigma": 0.3}, "sigma"),
+        ("mc-dropout", {"kl_weight": 0.5}, "kl-weight"),
+        ("ensemble", {"sigma": 0.5}, "sigma"),
+        ("mean-field", {"dropout": 0.3}, "dropout"),
+        ("sdebnn", {"weight_noise": "flipout"}, "weight-noise"),
+        ("sdebnn", {"network": "lenet"}, "network"),
+        ("deterministic", {"num_components": 8}, "num-components"),
+        ("mean-field", {"noise_learning_rate": 1.0}, "noise-learning-rate"),
+        ("implicit", {"init_scale": 0.1}, "init-scale"),
+        ("sdebnn", {"latent_size": 8}, "latent-size"),
+        ("latent-sde", {"dt": 0.5}, "dt"),
+        ("latent-ode", {"context_size": 8}, "context-size"),
+    ],
+)
+def test_options_of_another_family_are_refused(model, changes, option):
+    """Catches an option that is passed over in silence."""
+    recipe = preset_recipe("digits", model=model)
+    families.check_options(recipe.changed(epochs=3))
+    with pytest.raises(ValueError, match=f"--{option} does nothing for --model"):
+        families.check_options(recipe.changed(**changes))
+
+
+def test_options_reach_the_function():
+    """Catches a prior, noise, rate or width that is read from the wrong option."""
+    data = load("digits")
+
+    def build_one(model, **changes):
+        recipe = preset_recipe("digits", model=model).changed(width="7-5", **changes)
+        return families.build_model(recipe, data, key=jax.random.key(0))
+
+    mean_field = build_one(
+        "mean-field",
+        prior="scale-mixture",
+        weight_scale=1.5,
+        narrow_scale=0.1,
+        mixture=0.25,
+        init_scale=0.03,
+        weight_noise="plain",
+        estimator="stl",
+    )
+    assert mean_field.prior == ScaleMixturePrior(0.25, wide_scale=1.5, narrow_scale=0.1)
+    assert isinstance(mean_field.estimator, Reparameterised)
+    assert isinstance(mean_field.kl, StickTheLandingKL)
+    for scale in jax.tree.leaves(mean_field.family.scale):
+        np.testing.assert_allclose(scale, 0.03, rtol=1e-5)
+    dropout = build_one("mc-dropout", dropout=0.4, input_dropout=0.2)
+    assert (dropout.rate, dropout.input_rate) == (0.4, 0.2)
+    assert build_one("ensemble", num_members=3).num_strata == 3
+    network = build_one("deterministic", activation="elu").network.network
+    assert [layer.weight.shape for layer in network.layers] == [
+        (64, 7),
+        (7, 5),
+        (5, 10),
+    ]
+    assert network.activations[0] is ACTIVATIONS["elu"]
+
+
+def test_draws_that_favour_a_member_are_refused():
+    recipe = preset_recipe("digits", model="ensemble").changed(num_members=3)
+    with pytest.raises(ValueError, match="give a multiple of 3"):
+        prepare(recipe, load("digits"))
+
+
+def test_weight_decay_spares_biases():
+    """Optax's own rule on the matrices; Adam elsewhere."""
+    params = {"w": jnp.ones((2, 2)), "b": jnp.ones(2), "scale": jnp.ones(())}
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    options = options_module.TrainingOptions(weight_decay=0.1)
+    rules = _training._optimisers(options)
+    assert rules["noise"] is optax.adam  # nodes have a prior
+    optimiser = rules["weights"](lambda step: 0.5)
+    updates: Any
+    updates, _ = optimiser.update(zeros, optimiser.init(params), params)
+    np.testing.assert_allclose(updates["w"], -0.5 * 0.1)
+    np.testing.assert_allclose([*updates["b"], updates["scale"]], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("part", "option", "value", "match"),
+    [
+        ("solver", "solver", "rk9", "must be one of euler"),
+        ("model", "colour", 1, "no option 'colour'"),
+    ],
+)
+def test_json_of_another_version_is_refused(part, option, value, match):
+    saved = Recipe().to_json()
+    saved[part][option] = value
+    with pytest.raises(ValueError, match=match):
+        Recipe.from_json(saved)
+
+
+def test_sizes():
+    assert sizes("2-128-2", "width") == (2, 128, 2)
+    assert sizes("none", "width") == ()
+    for wrong in ("", "0", "2--2", "2-x"):
+        with pytest.raises(ValueError, match="--width"):
+            sizes(wrong, "width")
+
+
+def test_sequences_are_refused():
+    """By a model of rows: in a sentence, not deep inside a network."""
+    with pytest.raises(ValueError, match="two-points holds sequences"):
+        prepare(preset_recipe("toy/two-points"))

@@ -1,0 +1,239 @@
+"""Table 1 on a small file, with recipes of one epoch: kept, mixed, summarised."""
+
+import json
+import shutil
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ornstein.cli import main
+from ornstein.evaluation._evaluate import evaluate
+from ornstein.prediction import predict
+from ornstein.recipe import Keys, _provenance
+from ornstein.studies import Study
+from ornstein.studies.sdebnn._table1 import TABLE1, table
+from ornstein.studies.sdebnn._table1_runs import finished_row, trained_row
+
+TINY = {
+    "model": "sdebnn",
+    "target": ["y"],
+    "width": "2",
+    "drift_widths": "2",
+    "start": "point",
+    "solver": "euler",
+    "dt": 0.5,
+    "epochs": 1,
+    "test_draws": 2,
+}
+RECIPES = {
+    "tiny": (TINY, [0, 1]),
+    "mlp": (
+        {"model": "deterministic", "target": ["y"], "width": "4", "epochs": 1}
+        | {"test_draws": 1},
+        [3],
+    ),
+    "chain": (
+        {"kernel": "hmc", "width": "3", "num_samples": 12, "num_warmup": 60}
+        | {"num_chains": 1, "num_integration_steps": 4, "target": ["y"]}
+        | {"test_draws": 4},
+        [0],
+    ),
+}
+
+
+def write_recipe(folder: Path, name: str, **changes) -> str:
+    options, seeds = RECIPES[name]
+    quick = {"seeds": seeds, "options": options | changes}
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"about": name, "quick": quick}))
+    return str(path)
+
+
+DATA = "flowers.csv"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _data(tmp_path_factory):
+    """A table of two columns and three classes, in the working directory."""
+    path = tmp_path_factory.mktemp("data")
+    random = np.random.default_rng(0)
+    kinds = np.arange(120) % 3
+    lines = [f"{k + random.normal()},{random.normal()},{'abc'[k]}" for k in kinds]
+    (path / DATA).write_text("\n".join(["u,v,y", *lines, ""]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A table of two models and three runs, and the recipes beside it."""
+    path = tmp_path_factory.mktemp("table1")
+    models = [write_recipe(path, name) for name in ("tiny", "mlp")]
+    assert main([*command(path, *models), "--json"]) == 0
+    return path
+
+
+def command(path: Path, *models: str) -> list[str]:
+    options = ["--data", DATA, "--out", str(path / "out")]
+    return ["reproduce", "table1", *options, "--models", ",".join(models)]
+
+
+def study(path: Path, said: list[str]) -> Study:
+    return Study(path / "out", "quick", seed=0, say=said.append, data=DATA)
+
+
+def test_runs_are_kept_and_summarised(folder: Path, capsys):
+    """Mean and deviation over seeds. Catches one seed counted twice, and ddof = 0."""
+    files = {p.name: p.read_bytes() for p in (folder / "out").glob("*-*.json")}
+    assert set(files) == {"tiny-0.json", "tiny-1.json", "mlp-3.json"}
+    # The models already there are shown, whichever are asked for.
+    assert main([*command(folder, str(folder / "mlp.json")), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "mlp-3: kept from before" in err
+    assert {p.name: p.read_bytes() for p in (folder / "out").glob("*-*.json")} == files
+    rows = {row["model"]: row for row in json.loads(out)["rows"]}
+    assert set(rows) == {"tiny", "mlp"}
+    runs = [json.loads(files[f"tiny-{seed}.json"]) for seed in (0, 1)]
+    for name in ("accuracy", "ece", "nll", "brier"):
+        values = [run[name] for run in runs]
+        assert rows["tiny"][name] == pytest.approx(statistics.mean(values))
+        assert rows["tiny"][f"{name}_sd"] == pytest.approx(statistics.stdev(values))
+    zeroed = [run["without_drift"]["nll"] for run in runs]
+    assert rows["tiny"]["nll_without_drift"] == pytest.approx(statistics.mean(zeroed))
+    assert (rows["tiny"]["seeds"], rows["mlp"]["seeds"]) == (2, 1)
+    assert rows["mlp"]["accuracy_sd"] is rows["mlp"]["kl_weight"] is None
+    assert rows["tiny"]["kl_weight"] == 1.0
+    assert runs[0]["nll"] != runs[1]["nll"]
+    assert {"version", "recipe", "provenance", "train_seconds", "elbo"} <= set(runs[0])
+
+
+def test_the_table_lists_where_its_runs_come_from(folder: Path, monkeypatch, capsys):
+    """Catches a table with the commit and seconds of the call that tabulated it."""
+    monkeypatch.setattr(_provenance, "commit", lambda: "later")
+    assert main([*command(folder, str(folder / "mlp.json")), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["provenance"]
+    runs = {p.stem: json.loads(p.read_text()) for p in (folder / "out").glob("*-*")}
+    own = {name: run["provenance"] for name, run in runs.items()}
+    listed = {
+        name: {**piece, "seconds": seconds}
+        for piece in found["pieces"]
+        for name, seconds in piece["seconds"].items()
+    }
+    assert listed == own
+    assert found["commit"] == "later" not in {p["commit"] for p in found["pieces"]}
+    worked = sum(origin["seconds"] for origin in own.values())
+    assert found["seconds"] == pytest.approx(worked + found["call_seconds"], abs=0.2)
+
+
+def test_trained_row_is_the_model_that_was_judged(folder: Path):
+    """Catches a model of another seed, or a new one in place of the trained one."""
+    said: list[str] = []
+    model = str(folder / "tiny.json")
+    prepared, fit, record = trained_row(study(folder, said), DATA, model, 1)
+    assert said == []  # nothing was trained
+    key = Keys.of(prepared.recipe).test
+    prediction = predict(fit, prepared.data.test.x, key=key, num_draws=2)
+    scores = evaluate(prediction, prepared.data.test.y)
+    assert record["nll"] == pytest.approx(scores["nll"], rel=1e-5)
+    assert record["seed"] == prepared.recipe.training.seed == 1
+
+
+def test_a_run_without_its_result_goes_on(folder: Path, tmp_path: Path, monkeypatch):
+    """Catches other keys after a resume, and the last sitting's provenance alone."""
+    shutil.copytree(folder / "out", tmp_path / "out")
+    result = tmp_path / "out" / "mlp-3.json"
+    before = json.loads(result.read_text())
+    result.unlink()
+    (tmp_path / "out/runs/mlp-3/checkpoints/final.npz").unlink()
+    model, said = str(folder / "mlp.json"), []
+    monkeypatch.setattr(_provenance, "commit", lambda: "later")
+    _, _, record = trained_row(study(tmp_path, said), DATA, model, 3)
+    assert record["nll"] == pytest.approx(before["nll"], rel=1e-5)
+    origin, first = record["provenance"], before["provenance"]
+    assert (origin["commit"], origin["begun"]["commit"]) == ("later", first["commit"])
+    assert origin["seconds"] >= int(10 * before["train_seconds"]) / 10
+    assert not any("epoch" in line for line in said)  # all were done
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"version": "0.0.1"}, "is a result of the version 0.0.1, and this is"),
+        (
+            {"data": "mnist"},
+            "is a result of the data set mnist, and this is flowers",
+        ),
+        ({"scale": "gpu"}, "is a result of the scale gpu, and this is quick"),
+    ],
+)
+def test_results_of_others_are_refused(folder: Path, tmp_path: Path, change, match):
+    """Before anything is trained. Catches a table of two versions."""
+    (tmp_path / "out").mkdir()
+    record = json.loads((folder / "out" / "tiny-0.json").read_text())
+    (tmp_path / "out" / "other-0.json").write_text(json.dumps(record | change))
+    with pytest.raises(ValueError, match=match):
+        TABLE1.run(study(tmp_path, []))
+    assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_another_recipe_is_refused(folder: Path, tmp_path: Path):
+    model = write_recipe(tmp_path, "tiny", dt=0.25)
+    with pytest.raises(ValueError, match="tiny-0.json was made by another recipe"):
+        finished_row(study(folder, []), DATA, model, 0)
+    for run in ("tiny-0", "tiny-1"):
+        run = json.loads((folder / "out" / f"{run}.json").read_text())
+    records = [json.loads(p.read_text()) for p in (folder / "out").glob("tiny-*.json")]
+    records[1]["recipe"]["solver"]["dt"] = 0.25
+    with pytest.raises(ValueError, match="are of different recipes"):
+        table(records)
+
+
+def test_options_that_did_not_exist_have_their_defaults(folder: Path):
+    """A table of runs from before and after an option was added."""
+    paths = sorted((folder / "out").glob("tiny-*.json"))
+    older, newer = (json.loads(path.read_text()) for path in paths)
+    del older["recipe"]["latent"]
+    (row,) = table([older, newer])
+    assert row["seeds"] == 2
+
+
+def test_a_damaged_result_is_refused(tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "tiny-0.json").write_text('{"version": ')
+    with pytest.raises(ValueError, match="tiny-0.json is no result of"):
+        TABLE1.run(study(tmp_path, []))
+
+
+def test_paper_stands_beside_ours():
+    """In the paper's order. Catches another model's numbers."""
+    base = {"num_parameters": 1, "kl_weight": None, "notes": ["JPEG."], "recipe": {}}
+    base |= {"accuracy": 0.9, "ece": 0.1, "nll": 0.3, "brier": 0.2, "data": "cifar10"}
+    models = ("sdebnn", "mine", "resnet-32")
+    records = [base | {"model": model, "seed": 0} for model in models]
+    rows = table(records)
+    assert [row["model"] for row in rows] == ["resnet-32", "sdebnn", "mine"]
+    assert [row["paper_accuracy"] for row in rows] == [
+        "87.35 ± 0.00",
+        "89.84 ± 0.94",
+        None,
+    ]
+    assert rows[1]["paper_ece"] == "7.19 ± 0.37"
+    assert rows[0]["note"] == "JPEG."
+
+
+@pytest.mark.slow
+def test_chains_are_a_row_too(tmp_path: Path):
+    model = write_recipe(tmp_path, "chain")
+    assert main(command(tmp_path, model)) == 0
+    record = json.loads((tmp_path / "out" / "chain-0.json").read_text())
+    assert record["elbo"] is record["kl_weight"] is None
+    said: list[str] = []
+    prepared, fit, again = trained_row(study(tmp_path, said), DATA, model, 0)
+    assert (said, again) == ([], record)
+    key = Keys.of(prepared.recipe).test
+    prediction = predict(fit, prepared.data.test.x, key=key, num_draws=4)
+    nll = evaluate(prediction, prepared.data.test.y)["nll"]
+    assert record["nll"] == pytest.approx(nll, rel=1e-5)
