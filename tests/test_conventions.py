@@ -23,11 +23,12 @@ PACKAGE = Path(ornstein.__path__[0])
 LAYERS = (
     ("types", "version", "tree", "files"),
     ("data", "metrics"),
-    ("sde", "nn", "likelihood", "prior"),
-    ("functions", "latent", "potential"),
-    ("train", "predict", "sgmcmc", "mcmc"),
-    ("sample", "evaluate", "diagnose", "plot", "report"),
-    ("cli", "interop", "experiments", "main"),
+    ("sde", "nn", "likelihood", "prior", "network"),
+    ("functions", "potential"),
+    ("train", "prediction", "sgmcmc", "mcmc"),
+    ("sampling", "evaluation", "diagnosis", "plot", "interop"),
+    ("recipe", "report"),
+    ("exactness", "studies", "cli"),
 )
 HEIGHT = {unit: height for height, layer in enumerate(LAYERS) for unit in layer}
 

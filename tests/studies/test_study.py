@@ -1,6 +1,8 @@
 """Experiments on the smallest scale, and the pieces that they keep."""
 
 import json
+import subprocess
+import sys
 import types
 import typing
 from pathlib import Path
@@ -14,8 +16,23 @@ from ornstein.studies import EXPERIMENTS, Experiment, Study, _ledger, _study
 from ornstein.studies.sdebnn import _fig8
 
 
-def test_names_of_the_command_line():
+def test_every_name_has_a_study():
+    for name, experiment in EXPERIMENTS.items():
+        assert experiment.summary, name
     assert set(typing.get_args(ExperimentName)) == set(EXPERIMENTS)
+
+
+def test_a_program_that_runs_no_study_loads_none():
+    """Catches a study at the top of the command line, or of the package."""
+    program = """
+import sys
+import ornstein.cli
+rooms = ("sdebnn", "implicit", "latent", "samplers")
+studies = tuple(f"ornstein.studies.{room}" for room in rooms)
+print([m for m in sys.modules if m.startswith((*studies, "ornstein.exactness"))])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert done.stdout.decode().strip() == "[]", done
 
 
 def test_pieces_are_kept_until_their_settings_change(tmp_path: Path):
@@ -59,7 +76,7 @@ class _Calls:
         """The provenance of the result of a call at `commit`."""
         self.patch.setattr(_provenance, "commit", lambda: commit)
         experiment = Experiment("", "", lambda study: run(study) or [{"row": 1}])
-        self.patch.setitem(EXPERIMENTS, "fig1", experiment)
+        self.patch.setitem(EXPERIMENTS.taken, "fig1", experiment)
         assert main(["reproduce", "fig1", "--out", str(self.folder), "--json"]) == 0
         return json.loads(self.capsys.readouterr().out)["provenance"]
 
@@ -165,7 +182,7 @@ def test_notes_that_are_gone_lose_no_work(tmp_path: Path):
 def test_a_folder_without_pieces_is_not_left_behind(tmp_path: Path, monkeypatch):
     """Catches the folders of refused calls, made to be locked."""
     refuse = lambda study: (_ for _ in ()).throw(ValueError("no such row"))
-    monkeypatch.setitem(EXPERIMENTS, "fig1", Experiment("", "", refuse))
+    monkeypatch.setitem(EXPERIMENTS.taken, "fig1", Experiment("", "", refuse))
     assert main(["reproduce", "fig1", "--out", str(tmp_path / "runs" / "a")]) == 2
     assert list(tmp_path.iterdir()) == []
 

@@ -5,7 +5,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -14,47 +14,10 @@ from ..recipe import ScaleName
 from ..studies import EXPERIMENTS, Experiment, Shelf, Study
 from ._terminal import Terminal, as_json
 
-ExperimentName = Literal[
-    "fig1",
-    "fig2",
-    "fig3",
-    "fig4",
-    "fig5",
-    "fig6",
-    "fig7",
-    "fig8",
-    "fig9",
-    "fig11",
-    "fig12",
-    "stl-training",
-    "cost",
-    "inducing",
-    "inducing-images",
-    "posterior",
-    "exactness",
-    "sghmc-distributions",
-    "csgd-ellipses",
-    "bbb-pruning",
-    "mnist-samplers",
-    "bandit",
-    "uci",
-    "ibnn-fig1",
-    "ibnn-fig2",
-    "ibnn-fig3",
-    "ibnn-fig4",
-    "ibnn-fig7",
-    "ibnn-fig8",
-    "ibnn-table1",
-    "ibnn-benchmark",
-    "ibnn-components",
-    "ibnn-pretrained",
-    "latent-gbm",
-    "lorenz",
-    "mocap",
-    "mocap-tempos",
-    "latent-toy",
-    "table1",
-]
+if TYPE_CHECKING:
+    ExperimentName = str
+else:
+    ExperimentName = Literal[tuple(EXPERIMENTS)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from scipy import integrate
 from ..._types import Float
 from ...exactness import Plan, run_chains, warm_state
 from ...mcmc import HMC, AbstractKernel, RandomWalkMetropolis
+from ...metrics import total_variation
 from ...plot import sampled_densities
 from ...potential import DensityPotential
 from ...recipe import ScaleName
@@ -90,13 +91,6 @@ def exact_masses(edges: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " bins
     whole = np.concatenate([[-np.inf], edges, [np.inf]])
     masses = [_mass(*pair) for pair in itertools.pairwise(whole)]
     return np.asarray(masses) / sum(masses)
-
-
-def total_variation(
-    first: Float[np.ndarray, " bins"], second: Float[np.ndarray, " bins"]
-) -> float:
-    r"""$\frac12 \sum_k |p_k - q_k|$."""
-    return 0.5 * float(np.sum(abs(first - second)))
 
 
 def _floor(masses: np.ndarray, num_samples: int, *, seed: int) -> float:

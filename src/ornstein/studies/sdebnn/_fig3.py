@@ -25,13 +25,14 @@ from ..._types import Array, Float, PRNGKeyArray, RealScalar
 from ...data import Series
 from ...functions import Integrator, LatentSDE, LatentStart, NoRecognition
 from ...likelihood import Cauchy, OverTime
+from ...metrics import total_variation
 from ...plot import Margin, joint_samples, margin_panels, trajectories
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...sde import EulerMaruyama, Grid, OrnsteinUhlenbeck, StickTheLanding
 from ...train import elbo_loss
+from .._same_for_all import SameForAll
 from .._study import Experiment, Study
-from ..samplers import total_variation
 from ._fig3_exact import ExactPosterior, TwoPoints, exact_posterior
 
 PROBLEM = TwoPoints()
@@ -84,20 +85,6 @@ class OddDrift(eqx.Module):
     def __call__(self, t: RealScalar, z: Array, context: Array) -> Array:
         """Evaluate at `(t, z)`."""
         return z * self.net(t, jnp.abs(z), context)  # pyright: ignore
-
-
-class SameForAll(eqx.Module):
-    """A decoder: every feature is the one latent number.
-
-    Attributes:
-        num_features: how many.
-    """
-
-    num_features: int = eqx.field(static=True)
-
-    def __call__(self, z: Float[Array, "*lead 1"]) -> Float[Array, "*lead features"]:
-        """Repeat it."""
-        return jnp.repeat(z, self.num_features, axis=-1)
 
 
 def untrained(plan: Plan, *, is_odd: bool, key: PRNGKeyArray) -> LatentSDE:

@@ -1,0 +1,17 @@
+"""How far two distributions over the same bins are apart."""
+
+import numpy as np
+
+from .._types import Float
+
+
+def total_variation(
+    first: Float[np.ndarray, " bins"], second: Float[np.ndarray, " bins"]
+) -> float:
+    r"""$\frac12 \sum_k |p_k - q_k|$: 0 for equal masses, 1 for disjoint ones.
+
+    Args:
+        first: masses that sum to 1.
+        second: likewise.
+    """
+    return 0.5 * float(np.sum(abs(first - second)))
