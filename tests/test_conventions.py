@@ -50,6 +50,12 @@ HOME_OF = {
 }
 
 MAX_LINES = 400
+MAX_FILES = 20  # of one folder
+MAX_SHARE = 0.16  # of all lines, of one room
+
+# Private modules that other rooms may import from all the same, and why. A name that
+# two rooms need stands in its room's face.
+PRIVATE_IMPORTS: dict[tuple[str, str], str] = {}
 
 
 def check_layers(root: Path) -> Iterator[str]:
@@ -157,6 +163,86 @@ def check_sizes(root: Path) -> Iterator[str]:
             yield f"{source.module} has {num_lines} lines: more than {MAX_LINES}"
 
 
+def check_rooms(root: Path) -> Iterator[str]:
+    """No folder that one cannot see at a glance, and no room that is half the house."""
+    lines: dict[str, int] = {}
+    files: dict[Path, int] = {}
+    for source in read(root).values():
+        num_lines = len(source.path.read_text(encoding="utf-8").splitlines())
+        lines[source.unit] = lines.get(source.unit, 0) + num_lines
+        files[source.path.parent] = files.get(source.path.parent, 0) + 1
+    for unit, num_lines in lines.items():
+        share = num_lines / sum(lines.values())
+        if share > MAX_SHARE:
+            yield f"{unit} has {share:.1%} of the lines: more than {MAX_SHARE:.0%}"
+    for folder, number in files.items():
+        if number > MAX_FILES:
+            yield f"{folder.relative_to(root.parent)} has {number} files"
+
+
+def check_private_imports(root: Path) -> Iterator[str]:
+    """A module `_x` of a package is for that package; others go by its face."""
+    sources = read(root)
+    found = set()
+    for source in sources.values():
+        for i in source.imports:
+            module = f"{i.module}.{i.name}"
+            module = module if module in sources else i.module
+            parts = module.split(".")
+            if parts[0] != root.name:
+                continue
+            for depth, part in enumerate(parts):
+                home = ".".join(parts[:depth])
+                if depth > 1 and part.startswith("_"):
+                    if f"{source.module}.".startswith(f"{home}."):
+                        continue
+                    pair = (source.module, module)
+                    found.add(pair)
+                    if pair not in PRIVATE_IMPORTS:
+                        yield f"{source.where(i.line)} imports from {module}: private"
+                    break
+    for pair in sorted(set(PRIVATE_IMPORTS) - found):
+        yield f"{pair} is listed as a private import, and is none"
+
+
+def check_circles(root: Path) -> Iterator[str]:
+    """In no package do two files or folders need each other."""
+    sources = read(root)
+    beside: dict[str, dict[str, set[str]]] = {}
+    for source in sources.values():
+        own = source.module.split(".")
+        if source.path.name == "__init__.py":
+            continue  # a face names everything that it holds
+        for i in source.imports:
+            module = f"{i.module}.{i.name}"
+            other = (module if module in sources else i.module).split(".")
+            same = 0
+            while same < min(len(own), len(other)) and own[same] == other[same]:
+                same += 1
+            if 0 < same < min(len(own), len(other)):
+                package = beside.setdefault(".".join(own[:same]), {})
+                package.setdefault(own[same], set()).add(other[same])
+    for package, arrows in beside.items():
+        for name in arrows:
+            seen, todo = set(), [name]
+            while todo:
+                new = arrows.get(todo.pop(), set()) - seen
+                seen |= new
+                todo += new
+            if name in seen:
+                yield f"{package}: {name} needs itself by way of its neighbours"
+
+
+def check_one_meaning(root: Path) -> Iterator[str]:
+    """No public name of the package is both a module and a function."""
+    top = read(root)[root.name]
+    modules = {m.split(".")[1] for m in read(root) if m.count(".") == 1}
+    for i in top.imports:
+        is_module = i.module == root.name and i.name in modules
+        if i.asname in modules and not is_module:
+            yield f"{root.name}.{i.asname} is a module and a name of {i.module}"
+
+
 # In a fresh interpreter: import what the package imports, so that what foreign
 # packages do on import is not held against it, then look at what it does itself.
 IMPORTING = """
@@ -212,6 +298,10 @@ CHECKERS = (
     check_init_files,
     check_homes,
     check_sizes,
+    check_rooms,
+    check_private_imports,
+    check_circles,
+    check_one_meaning,
     check_import_is_silent,
 )
 
@@ -292,6 +382,40 @@ PLANTED = {
     "exit": (check_homes, {"sde.py": "raise SystemExit(1)"}, "prints, asks or exits"),
     "figure": (check_homes, {"train.py": "import matplotlib.pyplot"}, "outside"),
     "size": (check_sizes, {"a.py": "\n" * 401}, "has 401 lines"),
+    "share": (
+        check_rooms,
+        {"sde/_a.py": "\n" * 84, "nn/_a.py": "\n" * 16},
+        r"sde has 84\.0% of the lines",
+    ),
+    "crowd": (
+        check_rooms,
+        {f"sde/_{n}.py": "" for n in range(21)} | {"nn.py": "\n"},
+        "sde has 21 files",
+    ),
+    "private": (
+        check_private_imports,
+        {"sde/_a.py": "from ..nn._b import c", "nn/_b.py": ""},
+        r"_a:1 imports from planted\.nn\._b: private",
+    ),
+    "private sibling": (
+        check_private_imports,
+        {"nn/x/_a.py": "from ..y import _b", "nn/y/__init__.py": "", "nn/y/_b.py": ""},
+        r"imports from planted\.nn\.y\._b: private",
+    ),
+    "circle": (
+        check_circles,
+        {
+            "nn/x/_a.py": "from ..y import b",
+            "nn/_c.py": "from .x import a",
+            "nn/y/_b.py": "from .._c import c",
+        },
+        "planted.nn: x needs itself",
+    ),
+    "two meanings": (
+        check_one_meaning,
+        {"__init__.py": "from .sde import sde", "sde/__init__.py": ""},
+        "planted.sde is a module and a name of planted.sde",
+    ),
     "warnings": (
         check_import_is_silent,
         {"__init__.py": "import warnings\nwarnings.simplefilter('ignore')"},
