@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from .._files import UnreadableError, check_regular
 from ..data import Data
 from ..experiments import (
     Judged,
@@ -29,6 +30,7 @@ from ..train import (
     load_model,
     save_model,
 )
+from ..train._checkpoint import checkpoints
 from ..train._run import creating, is_unused, put_back
 from ._output import check_replaced
 from ._signals import Interruption, handled
@@ -94,9 +96,9 @@ def check_new(path: Path, inputs: Iterable[Path], *, overwrite: bool) -> None:
             )
         if not overwrite:
             raise FileExistsError(
-                f"{path} is a run already{note}: go on with `ornstein train --resume "
-                f"{path}`, replace it with --overwrite, or choose another folder with "
-                "--out."
+                f"{path} is a run already{note}: go on with "
+                f"`{RunFolder(path).resuming}`, replace it with --overwrite, or choose "
+                "another folder with --out."
             )
 
 
@@ -167,6 +169,12 @@ def say_where(run: RunFolder, terminal: Terminal) -> None:
         terminal.say(f"The run that was there stays in {old} until this is complete")
 
 
+def say_written(run: RunFolder, written: Iterable[Path], terminal: Terminal) -> None:
+    """What a run wrote, each by its place in the run folder."""
+    places = [path.relative_to(run.path).as_posix() for path in written]
+    terminal.say(f"Wrote {run.path}: {', '.join(places)}")
+
+
 def free_folder(data: str) -> Path:
     """The first of runs/NAME-1, runs/NAME-2, … that does not exist."""
     name = Path(data).stem if Path(data).suffix else data.replace("/", "-")
@@ -211,7 +219,7 @@ def _read_config(run: RunFolder) -> dict[str, Any]:
     if "recipe" not in config:
         raise ValueError(
             f"{run.path / 'config.json'} holds no recipe: give a folder that "
-            "`ornstein train` wrote."
+            "`ornstein train` or `sample` wrote."
         )
     return config
 
@@ -273,6 +281,23 @@ def final_path(run: RunFolder) -> Path:
     return run.checkpoints / _MODEL
 
 
+def check_kept(run: RunFolder) -> None:
+    """Refuse what is in the place of the checkpoints, or of the trained model.
+
+    Raises:
+        CheckpointError: naming what it is.
+    """
+    checkpoints(run.checkpoints)
+    final = final_path(run)
+    try:
+        check_regular(final)
+    except UnreadableError as error:
+        raise CheckpointError(
+            f"{final} should be the trained model's file ({error}): move it away, and "
+            f"`{run.resuming}` writes the model again from the last checkpoint."
+        ) from error
+
+
 def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
     """A finished run: its folder, data, and trained model.
 
@@ -280,7 +305,9 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
         CheckpointError: if it is not finished, or its model cannot be read.
     """
     run = RunFolder.open(path)
-    if "sampling" in _read_config(run):
+    config = _read_config(run)
+    check_kept(run)
+    if "sampling" in config:
         prepared = prepare(read_sample_recipe(run).recipe)
         return run, prepared, open_sampling(prepared, run.checkpoints / SAMPLES)
     # Its weights are all in the file below: none that it started from are needed.
