@@ -18,7 +18,9 @@ _COMPILATION_CACHE = os.environ.get(
 # Here rather than in a fixture: parametrisations make arrays during collection.
 strict_promotion.enforce()
 jax.config.update("jax_compilation_cache_dir", _COMPILATION_CACHE)
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+# Most programs here compile in 0.06 s, and there are so many that they take most of a
+# run: kept too, tests of SDE-BNNs take 18 s of a processor and not 76.
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
 
 _SEED_VARIABLE = "ORNSTEIN_TEST_SEED"
 _FINISHED_MODULES = itertools.count(1)
@@ -56,8 +58,8 @@ def getkey(request: pytest.FixtureRequest) -> GetKey:
 def _forget_programs() -> Iterator[None]:
     """Every tenth module's end: over a whole run, compiled programs fill the memory.
 
-    Large ones come back from the cache on disk; small ones are compiled again, which is
-    why it isn't each module's.
+    Most come back from the cache on disk; the smallest are compiled again, which is why
+    it isn't each module's.
     """
     yield
     if next(_FINISHED_MODULES) % 10 == 0:

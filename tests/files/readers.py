@@ -29,14 +29,15 @@ from PIL import Image
 
 import ornstein as orn
 import ornstein.data as od
-from ornstein.cli._run_folder import read_recipe
+from ornstein.cli._calls import Calls, read_calls
+from ornstein.cli._run_folder import final_path, load_run, read_recipe
 from ornstein.data.corruptions import _cifar_c
 from ornstein.data.corruptions._corrupted_images import GeneratedCorruptions
 from ornstein.functions import MeanField, prune
 from ornstein.interop._weights_file import WeightsFile
 from ornstein.mcmc import HMC
 from ornstein.prior import GaussianPrior
-from ornstein.recipe import Recipe
+from ornstein.recipe import Recipe, prepare, preset_recipe
 from ornstein.recipe._published import load_row
 from ornstein.sampling import load_samples, sample
 from ornstein.studies import Study
@@ -271,6 +272,30 @@ def run_folder(name: str) -> Callable[[Path], Path]:
     return make
 
 
+def made_by_calls(folder: Path) -> Path:
+    run = RunFolder.create(folder / "run", {})
+    Calls(run, "ornstein train", seed=0, is_first=True)
+    return run.path / "calls.json"
+
+
+@functools.cache
+def trained() -> tuple[dict[str, Any], bytes]:
+    """The configuration and the model of a finished run."""
+    recipe = preset_recipe("toy/cos", model="deterministic").changed(width="2")
+    prepared = prepare(recipe)
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "final.npz"
+        save_model(path, (prepared.model, prepared.likelihood, None))
+        return {"recipe": prepared.recipe.to_json()}, path.read_bytes()
+
+
+def trained_run(folder: Path) -> Path:
+    config, model = trained()
+    path = final_path(RunFolder.create(folder / "run", config))
+    path.write_bytes(model)
+    return path
+
+
 @functools.cache
 def sampled() -> dict[str, bytes]:
     """The files of a folder of samples: running chains takes seconds."""
@@ -376,6 +401,10 @@ READERS = {
         lambda f: RunFolder.open(f / "run").read_result(),
         "json",
     ),
+    "calls": Reader(
+        made_by_calls, lambda f: read_calls(RunFolder.open(f / "run")), "json"
+    ),
+    "trained run": Reader(trained_run, lambda f: load_run(f / "run"), "npz"),
     "samples header": Reader(samples("samples.json"), read_samples, "json"),
     "samples array": Reader(samples("0.npy"), read_samples),
     "samples state": Reader(samples("state.npz"), read_samples, "npz"),

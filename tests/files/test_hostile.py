@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import socket
 import struct
 import zipfile
@@ -47,6 +48,22 @@ def device(path: Path) -> None:
 def folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
+
+
+def dangling(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def in_place_of_its_folder(make: Callable[[Path], Any]) -> Callable[[Path], None]:
+    """Not the file is replaced, but the folder that has it."""
+
+    def make_folder(path: Path) -> None:
+        shutil.rmtree(path.parent)
+        path.parent.touch()
+        make(path.parent)
+
+    return make_folder
 
 
 def bound_socket(path: Path) -> None:
@@ -386,6 +403,44 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     ),
     "config of 100 MB": ("config", hollow(10**8), "at most 16,777,216 are read"),
     "result too deep": ("result", content(DEEP), "deep.*judge the run again"),
+    "calls too deep": ("calls", content(DEEP), "damaged: put it back, or delete it"),
+    "calls of nobody": ("calls", content('{"calls": []}'), "damaged: put it back, or"),
+    "calls without seconds": (
+        "calls",
+        changed(lambda found: {"calls": [found["calls"][0] | {"seconds": "many"}]}),
+        "damaged: put it back, or delete it",
+    ),
+    "model of a run is a folder": (
+        "trained run",
+        folder,
+        r"should be the trained model's file \(it is a folder, not a regular file\): "
+        "move it away, and `ornstein train --resume .*run` writes the model again",
+    ),
+    "model of a run is a pipe": (
+        "trained run",
+        fifo,
+        r"final\.npz should be the trained model's file \(it is a named pipe",
+    ),
+    **{
+        f"checkpoints are {kind}": (
+            "trained run",
+            in_place_of_its_folder(make),
+            rf"checkpoints should be a folder of checkpoints \(it is {kind}, not a "
+            r"folder\): move it away, and put the run's own folder back or start",
+        )
+        for kind, make in (
+            ("a file", lambda path: None),
+            ("a named pipe", fifo),
+            ("a device", device),
+            ("a link to nothing", dangling),
+        )
+    },
+    "samples are a pipe": (
+        "samples header",
+        in_place_of_its_folder(fifo),
+        r"samples should be a folder of samples \(it is a named pipe, not a folder\): "
+        "move it away",
+    ),
     "samples without lengths": (
         "samples header",
         changed(without("num_chains")),
@@ -432,7 +487,8 @@ def test_hostile_file_is_one_sentence(name: str, tmp_path: Path):
 
     Seen failing before there were bounds: `RecursionError` (deep), `MemoryError` and
     `DecompressionBombError` (claims), `KeyError`, `AttributeError` (missing parts), and
-    zeros in silence (1e300).
+    zeros in silence (1e300). Of other things in a run's places it was said that the run
+    is not finished, or that it has no checkpoint yet.
     """
     reader, make, sentence = HOSTILE[name]
     error = damaged(reader, make, tmp_path)

@@ -149,11 +149,11 @@ def test_chains_are_a_plain_loop(thin):
 class Kill:
     """Stops the chains at the first call after a step."""
 
-    def __init__(self, step: int):
-        self.at, self.steps = step, []
+    def __init__(self, step: int, num_steps: int = 10 + 20 * 2):
+        self.at, self.num_steps, self.steps = step, num_steps, []
 
     def start(self, plan):
-        assert plan.num_steps == 10 + 20 * 2
+        assert plan.num_steps == self.num_steps
 
     def advance(self, step, record):
         self.steps.append(step)
@@ -309,6 +309,23 @@ def test_burn_in_ends_once_injected_noise_dominates():
     assert np.all(samples.chain_info["noise_ratio"] < 0.1)
     earlier = run(SGLD(falling), **options | {"num_warmup": int(num_warmup) - 10})
     assert np.any(earlier.chain_info["noise_ratio"] >= 0.1)
+
+
+def test_chains_interrupted_as_their_burn_in_ends_go_on_sampling(tmp_path):
+    """To the same bits. Seen failing where a resumed warm-up was never over."""
+    options = {"burn_in": BurnIn(threshold=1.0, check_every=10), "batch_size": 5}
+    options |= {"num_warmup": 200, "num_samples": 4, "folder": tmp_path / "samples"}
+    whole = run(sgld(1e-3), **options | {"folder": None})
+    num_warmup = whole.chain_info["num_warmup"][0]
+    assert num_warmup < 200
+    with pytest.raises(KeyboardInterrupt):
+        run(sgld(1e-3), callbacks=[Kill(num_warmup, 204)], **options)
+    resumed = run(sgld(1e-3), resume=True, **options)
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        (whole.positions, whole.chain_info),
+        (resumed.positions, resumed.chain_info),
+    )
 
 
 def test_burn_in_that_never_ends_is_reported(caplog):

@@ -9,6 +9,7 @@ from ._unreadable import (
     UnreadableError as UnreadableError,
     check_expansion as check_expansion,
     check_fits_memory as check_fits_memory,
+    check_folder as check_folder,
     check_regular as check_regular,
     read_bytes as read_bytes,
 )

@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 _KINDS = {
+    stat.S_IFREG: "a file",
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
     stat.S_IFCHR: "a device",
@@ -34,8 +35,30 @@ def check_regular(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "of a kind of its own")
-        raise UnreadableError(f"it is {kind}, not a regular file")
+        raise UnreadableError(f"it is {_kind(mode)}, not a regular file")
+
+
+def check_folder(path: Path) -> None:
+    """Refuse what is no folder, or no link to one.
+
+    Args:
+        path: of a folder. That nothing is there is left to who looks into it.
+
+    Raises:
+        UnreadableError: for a file, named pipe, device or socket, or a link to nothing.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if path.is_symlink():
+            raise UnreadableError("it is a link to nothing, not a folder") from error
+        return
+    if not stat.S_ISDIR(mode):
+        raise UnreadableError(f"it is {_kind(mode)}, not a folder")
+
+
+def _kind(mode: int) -> str:
+    return _KINDS.get(stat.S_IFMT(mode), "of a kind of its own")
 
 
 def check_expansion(num_bytes: int, stored: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..recipe import Recipe
 
 _OWN_FILES = {
+    "calls.json",
     "config.json",
     "evaluation.json",
     "metrics.jsonl",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from .._files import UnreadableError, check_regular
 from ..data import Data
 from ..evaluation import Judged
 from ..functions import PosteriorSamples
@@ -19,6 +20,7 @@ from ..train import (
     CheckpointError,
     Plan,
     RunFolder,
+    checkpoints,
     creating,
     is_unused,
     load_hyperparameters,
@@ -90,9 +92,9 @@ def check_new(path: Path, inputs: Iterable[Path], *, overwrite: bool) -> None:
             )
         if not overwrite:
             raise FileExistsError(
-                f"{path} is a run already{note}: go on with `ornstein train --resume "
-                f"{path}`, replace it with --overwrite, or choose another folder with "
-                "--out."
+                f"{path} is a run already{note}: go on with "
+                f"`{RunFolder(path).resuming}`, replace it with --overwrite, or choose "
+                "another folder with --out."
             )
 
 
@@ -163,6 +165,12 @@ def say_where(run: RunFolder, terminal: Terminal) -> None:
         terminal.say(f"The run that was there stays in {old} until this is complete")
 
 
+def say_written(run: RunFolder, written: Iterable[Path], terminal: Terminal) -> None:
+    """What a run wrote, each by its place in the run folder."""
+    places = [path.relative_to(run.path).as_posix() for path in written]
+    terminal.say(f"Wrote {run.path}: {', '.join(places)}")
+
+
 def free_folder(data: str) -> Path:
     """The first of runs/NAME-1, runs/NAME-2, … that does not exist."""
     name = Path(data).stem if Path(data).suffix else data.replace("/", "-")
@@ -207,7 +215,7 @@ def _read_config(run: RunFolder) -> dict[str, Any]:
     if "recipe" not in config:
         raise ValueError(
             f"{run.path / 'config.json'} holds no recipe: give a folder that "
-            "`ornstein train` wrote."
+            "`ornstein train` or `sample` wrote."
         )
     return config
 
@@ -269,6 +277,23 @@ def final_path(run: RunFolder) -> Path:
     return run.checkpoints / _MODEL
 
 
+def check_kept(run: RunFolder) -> None:
+    """Refuse what is in the place of the checkpoints, or of the trained model.
+
+    Raises:
+        CheckpointError: naming what it is.
+    """
+    checkpoints(run.checkpoints)
+    final = final_path(run)
+    try:
+        check_regular(final)
+    except UnreadableError as error:
+        raise CheckpointError(
+            f"{final} should be the trained model's file ({error}): move it away, and "
+            f"`{run.resuming}` writes the model again from the last checkpoint."
+        ) from error
+
+
 def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
     """A finished run: its folder, data, and trained model.
 
@@ -276,7 +301,9 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
         CheckpointError: if it is not finished, or its model cannot be read.
     """
     run = RunFolder.open(path)
-    if "sampling" in _read_config(run):
+    config = _read_config(run)
+    check_kept(run)
+    if "sampling" in config:
         prepared = prepare(read_sample_recipe(run).recipe)
         return run, prepared, open_sampling(prepared, run.checkpoints / SAMPLES)
     # Its weights are all in the file below: none that it started from are needed.

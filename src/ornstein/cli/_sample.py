@@ -1,7 +1,6 @@
 """`ornstein sample`."""
 
 import dataclasses
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,16 +14,17 @@ from ..recipe import (
     check_sampling,
     judge_samples,
     prepare,
-    provenance,
     run_sampling,
 )
 from ..report import write_figures
 from ..sampling import ChainProgress, StuckChainError, is_stuck
 from ..train import RunFolder
+from ._calls import entered
 from ._output import check_outside, inputs_of
 from ._run_folder import (
     SAMPLES,
     Untouched,
+    check_kept,
     check_new,
     free_folder,
     new_run,
@@ -33,6 +33,7 @@ from ._run_folder import (
     say_data,
     say_draws,
     say_where,
+    say_written,
 )
 from ._terminal import Terminal, as_json
 
@@ -85,6 +86,7 @@ class Sample:
             run = RunFolder.open(self.resume)
             with lock_folder(run.path):  # first: its recipe may be replaced
                 recipe = read_sample_recipe(run)
+                check_kept(run)
                 prepared = prepare(recipe.recipe)
                 say_data(prepared.data, terminal)
                 return _carry_out(run, recipe, prepared, terminal, command, guard=None)
@@ -114,21 +116,23 @@ def _carry_out(
     *,
     guard: Untouched | None,
 ) -> dict[str, Any]:
-    started = time.monotonic()
     guards = [] if guard is None else [guard]
     folder = run.checkpoints / SAMPLES
-    with resumable(run, guard, terminal, command="sample") as interruption:
-        callbacks = [ChainProgress(terminal.errors), *guards, interruption]
+    options, data = recipe.sampling, prepared.data
+    with (
+        resumable(run, guard, terminal, command="sample") as interruption,
+        entered(run, command, seed=options.seed, is_first=guard is not None) as calls,
+    ):
+        callbacks = [ChainProgress(terminal.errors), calls, *guards, interruption]
         samples = run_sampling(
             recipe, prepared, folder, resume=guard is None, callbacks=callbacks
         )
         interruption.raise_if_met()
-        options, data = recipe.sampling, prepared.data
         result: dict[str, Any] = {
             "model": "samples",
             "kernel": options.kernel,
             "data": recipe.data.data,
-            "train_seconds": time.monotonic() - started,
+            "train_seconds": calls.seconds,
             "num_chains": options.num_chains,
             "num_samples": options.num_samples,
             "kl_weight": None,
@@ -137,9 +141,8 @@ def _carry_out(
         scores, prediction = judge_samples(
             samples, prepared, num_draws=options.test_draws
         )
-        seconds = time.monotonic() - started
         result |= scores
-        result["provenance"] = provenance(command, seed=options.seed, seconds=seconds)
+        result["provenance"] = calls.provenance()
         result = as_json(result)
         written = [folder]
         written += write_figures(
@@ -157,7 +160,7 @@ def _carry_out(
         terminal.table(
             f"{options.kernel} on the test rows of {recipe.data.data}", table
         )
-        terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))
+        say_written(run, written, terminal)
     if is_stuck(samples):
         raise StuckChainError(f"{samples.notes[0]} What was sampled is in {run.path}.")
     return result

@@ -1,7 +1,6 @@
 """`ornstein train`."""
 
 import dataclasses
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,15 +19,16 @@ from ..recipe import (
     PresetName,
     Recipe,
     prepare,
-    provenance,
     train,
     tune_recipe,
 )
 from ..report import write_figures
 from ..train import Fit, ProgressBar, RunFolder
+from ._calls import entered
 from ._output import check_outside, inputs_of
 from ._run_folder import (
     Untouched,
+    check_kept,
     check_new,
     free_folder,
     new_run,
@@ -38,6 +38,7 @@ from ._run_folder import (
     say_data,
     say_joint_nll,
     say_where,
+    say_written,
 )
 from ._terminal import Terminal, as_json
 
@@ -140,7 +141,9 @@ class Train:
     def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         run = RunFolder.open(path)
         with lock_folder(run.path):  # first: its recipe may be replaced
-            prepared = prepare(read_recipe(run))
+            recipe = read_recipe(run)
+            check_kept(run)
+            prepared = prepare(recipe)
             say_data(prepared.data, terminal)
             return _carry_out(run, prepared, terminal, command, guard=None)
 
@@ -164,19 +167,18 @@ def _carry_out(
     guard: Untouched | None,
     extra: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    started = time.monotonic()
     guards = [] if guard is None else [guard]
-    with resumable(run, guard, terminal, command="train") as interruption:
-        callbacks = [ProgressBar(terminal.errors), *guards, interruption]
+    seed = prepared.recipe.training.seed
+    with (
+        resumable(run, guard, terminal, command="train") as interruption,
+        entered(run, command, seed=seed, is_first=guard is not None) as calls,
+    ):
+        callbacks = [ProgressBar(terminal.errors), calls, *guards, interruption]
         fit = train(prepared, run=run, resume=guard is None, callbacks=callbacks)
         interruption.raise_if_met()
         result, prediction = _judge(fit, prepared)
         result |= {"diagnosis": _diagnose(fit, prepared), **(extra or {})}
-        result["provenance"] = provenance(
-            command,
-            seed=prepared.recipe.training.seed,
-            seconds=time.monotonic() - started,
-        )
+        result["provenance"] = calls.provenance()
         result = as_json(result)
         written = [save_final(run, fit)]
         written += _figures(run, fit, prediction, prepared)
@@ -271,4 +273,4 @@ def _report(
         )
     for finding in result["diagnosis"]:
         terminal.say(f"{finding['name']}: {finding['message']}")
-    terminal.say(f"Wrote {run.path}: " + ", ".join(path.name for path in written))
+    say_written(run, written, terminal)

@@ -337,11 +337,9 @@ def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
     """Refuse what `ImportanceWeighted` refuses, in the words of the command line."""
     options, num_data = recipe.training, len(data.train)
     if draw.log_ratio is None:
-        remedy = "leave it out"
-        if recipe.solver.estimator == "full":
-            remedy = "give --weight-noise plain and no --path-per-row, or leave it out"
-        elif "estimator" in MODELS[recipe.model.model].options:
-            remedy = "give --estimator full, or leave it out"
+        needed = _missing_for_log_ratio(recipe)
+        remedy = f"give {' and '.join(needed)}, or leave it out"
+        remedy = remedy if needed else "leave it out"
         raise ValueError(
             "--importance-weighted weighs each draw by its own log ratio of posterior "
             f"and prior, which --model {recipe.model.model} with these options does "
@@ -363,6 +361,22 @@ def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
             "--importance-weighted with --num-draws 1 is the plain bound: give "
             "--num-draws 8, or leave it out."
         )
+
+
+def _missing_for_log_ratio(recipe: Recipe) -> list[str]:
+    """What to give for draws with a log ratio: all of it, so that one call suffices."""
+    is_met = {
+        "estimator": recipe.solver.estimator == "full",
+        "weight_noise": recipe.weights.weight_noise == "plain",
+        "path_per_row": not recipe.model.path_per_row,
+    }
+    flags = {
+        "estimator": "--estimator full",
+        "weight_noise": "--weight-noise plain",
+        "path_per_row": "no --path-per-row",
+    }
+    options = MODELS[recipe.model.model].options
+    return [flags[name] for name in flags if name in options and not is_met[name]]
 
 
 def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:

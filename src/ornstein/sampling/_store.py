@@ -19,7 +19,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._files import LOCK, check_npy, naming, read_json, write_atomically
+from .._files import (
+    LOCK,
+    UnreadableError,
+    check_folder,
+    check_npy,
+    naming,
+    read_json,
+    write_atomically,
+)
 from .._types import PyTree
 from ..train import CheckpointError, load_hyperparameters
 
@@ -240,6 +248,13 @@ def read_header(folder: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: if there are no samples.
     """
+    try:
+        check_folder(folder)
+    except UnreadableError as error:
+        raise CheckpointError(
+            f"{folder} should be a folder of samples ({error}): move it away, and put "
+            "the folder back or sample again."
+        ) from error
     try:
         header = read_json(folder / _HEADER)
         header = {name: header[name] for name in _HEADER_NAMES}

@@ -37,6 +37,7 @@ from ._validate import validate as validate
 from .records import Callback as Callback, Plan as Plan, ProgressBar as ProgressBar
 from .saving import (
     RunFolder as RunFolder,
+    checkpoints as checkpoints,
     creating as creating,
     is_unused as is_unused,
     load_hyperparameters as load_hyperparameters,

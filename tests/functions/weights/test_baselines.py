@@ -173,6 +173,20 @@ def test_ensemble_of_random_functions_draws_from_each(getkey):
         assert eqx.tree_equal(found, members[number // 2])
 
 
+def test_an_ensemble_has_no_other_members():
+    """Seen failing: member 3 of 3 was member 0, and member -1 the last."""
+    ensemble = Ensemble.of(small_mlp, 3, key=jr.key(0))
+    for number in (3, -1, jnp.asarray(4)):
+        with pytest.raises(IndexError, match=rf"no member {number} of 3: .* 0 to 2"):
+            ensemble.member(number)
+    nested = Ensemble([ensemble, ensemble])
+    with pytest.raises(IndexError, match=r"no member 6 of 6: .* 0 to 5"):
+        nested.member(6)
+    x, key = jnp.asarray(small_split().x), jr.key(1)
+    by_index = lambda index: ensemble(x, key=key, index=index).output
+    np.testing.assert_array_equal(by_index(5), by_index(2))
+
+
 def test_ensemble_trains_each_member_as_if_alone():
     """Plain SGD at n times the rate: the mean over members divides gradients by n."""
     split, rate = small_split(), 0.1

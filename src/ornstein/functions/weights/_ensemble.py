@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..._types import Array, PRNGKeyArray, PyTree
 from ...network import Network, has_batch_state
@@ -112,7 +113,21 @@ class Ensemble(AbstractRandomFunction):
         return self.member(which)(x, key=key, index=draw, state=state)
 
     def member(self, number: int | Array) -> AbstractRandomFunction:
-        """One member by its number, below `num_members`: that of draw `number`."""
+        """One member by its number: that of draw `number`.
+
+        Args:
+            number: below `num_members`; that of a traced one cannot be checked.
+
+        Raises:
+            IndexError: if there is none of that number.
+        """
+        is_known = not isinstance(number, Tracer)
+        if is_known and not 0 <= int(number) < self.num_members:
+            raise IndexError(
+                f"There is no member {int(number)} of {self.num_members}: give a "
+                f"number from 0 to {self.num_members - 1}. (Draws go round: "
+                "`ensemble(x, key=key, index=i)` is of member i % num_members.)"
+            )
         num_stacked = self.num_members // self.members.num_members
         which, inner = number % num_stacked, number // num_stacked
         arrays, rest = eqx.partition(self.members, eqx.is_array)

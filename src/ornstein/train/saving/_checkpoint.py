@@ -20,7 +20,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from ..._files import naming, read_json
+from ..._files import UnreadableError, check_folder, naming, read_json
 from ..._types import PyTree
 from .._errors import CheckpointError
 from ._leaves import describe, named_arrays, with_arrays
@@ -105,7 +105,18 @@ def _system_errors() -> Iterator[None]:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, oldest first."""
+    """The checkpoints in a folder, oldest first.
+
+    Raises:
+        CheckpointError: if what is there is no folder.
+    """
+    try:
+        check_folder(folder)
+    except UnreadableError as error:
+        raise CheckpointError(
+            f"{folder} should be a folder of checkpoints ({error}): move it away, and "
+            "put the run's own folder back or start the run again."
+        ) from error
     return sorted(folder.glob(f"{_PREFIX}*"))
 
 

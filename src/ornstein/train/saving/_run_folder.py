@@ -57,7 +57,7 @@ class RunFolder(eqx.Module):
         if not (path / "config.json").is_file():
             raise FileNotFoundError(
                 f"{path} is not a run: it has no config.json. Give the folder that "
-                f"`ornstein train` wrote{_kept(path)}."
+                f"`ornstein train` or `sample` wrote{_kept(path)}."
             )
         return cls(path)
 
@@ -89,6 +89,15 @@ class RunFolder(eqx.Module):
     def figures(self) -> Path:
         """The folder of figures."""
         return self.path / "figures"
+
+    @property
+    def resuming(self) -> str:
+        """The command that goes on with the run."""
+        try:
+            command = "sample" if "sampling" in self.config else "train"
+        except ValueError:  # damaged, as that command will say
+            command = "train"
+        return f"ornstein {command} --resume {self.path}"
 
     @property
     def replaced(self) -> list[Path]:
@@ -127,7 +136,7 @@ class RunFolder(eqx.Module):
         if not path.is_file():
             raise FileNotFoundError(
                 f"{self.path} has no result.json yet: finish the run with "
-                "`ornstein train --resume`, or judge it with `ornstein evaluate`."
+                f"`{self.resuming}`, or judge it with `ornstein evaluate`."
             )
         return _read_object(path, "judge the run again with `ornstein evaluate`")
 
