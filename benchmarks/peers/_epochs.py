@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ornstein.data import Split
-from ornstein.train import Plan, fit
+from ornstein.train import Plan, Validation, fit
 
 
 def epochs_of(model: Any, data: Split, *args: Any, **options: Any) -> Callable:
@@ -18,7 +18,7 @@ def epochs_of(model: Any, data: Split, *args: Any, **options: Any) -> Callable:
     is part of what is timed.
     """
     turns = _Turns()
-    options |= {"validation": data.rows(np.arange(1)), "validation_draws": 1}
+    options["validation"] = Validation(data.rows(np.arange(1)), num_draws=1)
 
     def run() -> None:
         fit(model, data, *args, num_epochs=10_000, callbacks=[turns], **options)

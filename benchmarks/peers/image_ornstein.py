@@ -78,5 +78,5 @@ def increments(key: Array, *, model_key: Array) -> eqx.Module:
     model = eqx.tree_at(lambda m: block_of(m).drift.writes, model, still)
     ts = np.linspace(0, 1, NUM_STEPS + 1)
     (path,) = model.trajectory(jnp.zeros((1, *SHAPE)), ts, key=key)
-    moved = jax.tree.map(lambda w: jnp.diff(w, axis=0), path["w"])
+    moved = jax.tree.map(lambda w: jnp.diff(w, axis=0), path.weights)
     return jax.tree.map(lambda dw, scale: dw / scale, moved, block.process.scale)

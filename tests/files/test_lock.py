@@ -13,7 +13,7 @@ from train.linear_model import NOISE, linear_data, linear_model
 
 from ornstein._files._lock import LOCK, lock_folder
 from ornstein.likelihood import Gaussian
-from ornstein.train import RunFolder, fit
+from ornstein.train import Run, RunFolder, fit
 
 HOLDER = """
 import sys, time
@@ -58,7 +58,7 @@ def test_a_held_folder_names_its_owner_until_that_dies(tmp_path):
     """Two fits of one run both ended well, with mixed metrics, before (seen)."""
     run = RunFolder.create(tmp_path / "run", {})
     child = holder(run.path)
-    options = {"key": jr.key(0), "num_epochs": 1, "run": run}
+    options = {"key": jr.key(0), "num_epochs": 1, "run": Run(run)}
     match = rf"in use by process {child.pid} on .*: wait until it ends"
     with pytest.raises(BlockingIOError, match=match):
         fit(linear_model(), linear_data(), Gaussian(NOISE), **options)

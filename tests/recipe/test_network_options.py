@@ -106,7 +106,7 @@ def test_training_options_of_table_2():
     assert options["schedule"]["weights"] == Linear(0.5, 0.9, 0.01)
     assert options["schedule"]["noise"] == Constant()
     assert options["num_draws"] == 2
-    assert options["kl_warmup"] == pytest.approx(2 / 3)
+    assert options["kl"].warmup == pytest.approx(2 / 3)
     params = np.ones(3, np.float32)
     for label, expected in {"weights": -3e-4 * 1.9, "noise": 0.0}.items():
         transform = options["optimiser"][label](1.0)

@@ -21,7 +21,7 @@ def test_search_of_an_implicit_network(prepared: Prepared, monkeypatch):
     asked = {}
 
     def answer(make_model, split, likelihood, *, space, validation, options, key):
-        asked.update(space=space, split=split, validation=validation)
+        asked.update(space=space, split=split, validation=validation.split)
         setting = {name: values[-1] for name, values in space.items()}
         asked["model"], asked["options"] = make_model(setting), options(setting)
         return Tuning([setting], setting, None)  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def test_validation_rows_stay_those_of_the_recipe(prepared: Prepared, monkeypatc
     asked = {}
 
     def answer(*arguments, validation, space, **rest):
-        asked["validation"] = validation
+        asked["validation"] = validation.split
         return Tuning([], {"learning_rate": 0.1}, None)  # type: ignore[arg-type]
 
     monkeypatch.setattr(_search, "tune", answer)

@@ -23,7 +23,9 @@ from ornstein.train import (
     Constant,
     EarlyStopping,
     Fit,
+    Run,
     RunFolder,
+    Validation,
     fit,
     load_model,
     save_model,
@@ -128,7 +130,9 @@ class Interrupt:
         pass
 
 
-def train(run: RunFolder | None, *, is_ours: bool, **options: Any) -> Fit:
+def train(
+    run: RunFolder | None, *, is_ours: bool, resume: bool = False, **options: Any
+) -> Fit:
     """A model made anew, as another process would."""
     split = small_split(32)
     if is_ours:
@@ -145,11 +149,12 @@ def train(run: RunFolder | None, *, is_ours: bool, **options: Any) -> Fit:
         learning_rate=0.02,
         num_draws=2,
         ema_decay=0.9,
-        validation=Split(split.x[24:], split.y[24:]),
-        validation_draws=2,
-        early_stopping=EarlyStopping(patience=20),
-        run=run,
-        checkpoint_every=0.0,
+        validation=Validation(
+            Split(split.x[24:], split.y[24:]),
+            num_draws=2,
+            early_stopping=EarlyStopping(patience=20),
+        ),
+        run=run and Run(run, resume=resume, checkpoint_every=0.0),
         **options,
     )
 

@@ -2,12 +2,15 @@
 
 import logging
 import math
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import jaxtyping
 import numpy as np
 import optax
 import pytest
@@ -28,8 +31,11 @@ from ornstein.train import (
     EarlyStopping,
     Fit,
     ImportanceWeighted,
+    KLWeight,
     NonFiniteError,
+    Run,
     RunFolder,
+    Validation,
     fit,
     validate,
 )
@@ -66,7 +72,7 @@ def test_parameters_of_the_last_step_are_finite(tmp_path):
             learning_rate=math.inf,
             batch_size=batch_size,
             num_epochs=num_epochs,
-            run=run,
+            run=Run(run),
         )
     (kept,) = run.checkpoints.iterdir()
     assert kept.name == "step_000000000"
@@ -191,7 +197,7 @@ def test_batch_larger_than_the_data_is_clipped_and_logged(caplog):
 
 
 def test_kl_warmup_and_weight_are_recorded_and_elbo_is_honest():
-    result = quick_fit(num_epochs=8, kl_weight=0.5, kl_warmup=0.5)
+    result = quick_fit(num_epochs=8, kl=KLWeight(0.5, warmup=0.5))
     # 4 steps an epoch, 16 of 32 rising; the last step of epoch e is 4e - 1.
     expected = 0.5 * np.minimum((4 * np.arange(1, 9) - 1) / 16, 1)
     np.testing.assert_allclose(result.history["kl_weight"], expected, rtol=1e-6)
@@ -294,8 +300,7 @@ def test_accuracy_and_ece_of_known_probabilities():
         likelihood=Categorical(),
         batch_size=5,
         learning_rate=1e-12,
-        validation=split,
-        validation_draws=2,
+        validation=Validation(split, num_draws=2),
     )
     nll = -(0.6 * math.log(0.75) + 0.4 * math.log(0.25))
     for prefix in ("", "val_"):
@@ -316,8 +321,9 @@ def test_early_stopping_returns_the_best_epoch():
         optimiser=optax.sgd,
         learning_rate=0.1,
         schedule=Constant(),
-        validation=Split(x, 0.5 * x),
-        early_stopping=EarlyStopping(patience=3),
+        validation=Validation(
+            Split(x, 0.5 * x), early_stopping=EarlyStopping(patience=3)
+        ),
     )
     slopes = 1 - 0.9 ** np.arange(1, 101)
     best = int(np.argmin((slopes - 0.5) ** 2))
@@ -325,7 +331,7 @@ def test_early_stopping_returns_the_best_epoch():
     assert float(result.model.slope[0]) == pytest.approx(slopes[best], rel=1e-5)
 
 
-def stopped_mean(run: RunFolder | None = None, **options: Any) -> Fit:
+def stopped_mean(run: Run | None = None, **options: Any) -> Fit:
     """The slope overshoots 0.5 towards 1, and its running mean follows later."""
     x = np.ones((4, 1), np.float32)
     arguments: dict[str, Any] = {
@@ -335,8 +341,9 @@ def stopped_mean(run: RunFolder | None = None, **options: Any) -> Fit:
         "learning_rate": 0.1,
         "schedule": Constant(),
         "ema_decay": 0.8,
-        "validation": Split(x, 0.5 * x),
-        "early_stopping": EarlyStopping(patience=3),
+        "validation": Validation(
+            Split(x, 0.5 * x), early_stopping=EarlyStopping(patience=3)
+        ),
         "run": run,
     }
     return quick_fit(
@@ -403,8 +410,8 @@ def test_the_best_running_mean_survives_a_resume(tmp_path):
     at = whole.epoch + 1
     run = RunFolder.create(tmp_path / "run", {})
     with pytest.raises(KeyboardInterrupt):
-        stopped_mean(run, callbacks=[Stop()], checkpoint_every=0.0)
-    resumed = stopped_mean(run, resume=True)
+        stopped_mean(Run(run, checkpoint_every=0.0), callbacks=[Stop()])
+    resumed = stopped_mean(Run(run, resume=True))
     assert resumed.epoch == whole.epoch
     assert_same(resumed.ema, whole.ema)
     assert_same(resumed.model, whole.model)
@@ -518,13 +525,9 @@ BAD = [
     ({"num_epochs": 0}, "`num_epochs` must be at least 1, got 0"),
     ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0.0"),
     ({"learning_rate": -1e-3}, "`learning_rate` must be positive"),
-    ({"kl_weight": -1.0}, "`kl_weight` must be finite and not negative"),
-    ({"kl_warmup": 1.5}, "`kl_warmup` must be a fraction"),
     ({"ema_decay": 1.0}, "`ema_decay` must be between 0 and 1"),
     ({"clip_norm": 0.0}, "`clip_norm` must be positive"),
     ({"accumulate": 3}, "cannot be cut into accumulate=3 equal parts"),
-    ({"resume": True}, "`resume` needs the `run`"),
-    ({"early_stopping": EarlyStopping()}, "needs a `validation` split"),
     (
         {"objective": ImportanceWeighted(), "num_draws": 2, "accumulate": 2},
         "`ImportanceWeighted` takes each batch whole",
@@ -538,7 +541,6 @@ BAD = [
         {"split": Pair(NAN.x, NAN.y[:-1])},
         "64 rows of inputs and 63 of targets",
     ),
-    ({"validation": NAN}, "inputs of `validation` have NaN"),
     ({"optimiser": {"noise": optax.adam}}, "also trains leaves labelled 'weights'"),
 ]
 
@@ -547,6 +549,53 @@ BAD = [
 def test_bad_input_is_one_sentence(options, message):
     with pytest.raises(ValueError, match=message):
         quick_fit(**options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: KLWeight(-1.0), r"`KLWeight.weight` must be finite and not negative"),
+        (lambda: KLWeight(math.nan), "must be finite"),
+        (lambda: KLWeight(warmup=1.5), r"`KLWeight.warmup` must be a fraction"),
+        (lambda: Validation(NAN), "inputs of `validation` have NaN"),
+        (
+            lambda: Validation(linear_data(), num_draws=0),
+            r"`Validation.num_draws` must",
+        ),
+        (lambda: Validation(linear_data(), every=0), r"`Validation.every` must be at"),
+        (lambda: Run(RunFolder(Path()), checkpoint_every=-1.0), "seconds, at least 0"),
+    ],
+)
+def test_bad_groups_are_refused_where_they_are_made(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Without the types that tests execute: what a user meets."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kl": 0.5}, r"`kl` must be a `KLWeight`, got float: .*`kl=orn.KLWeight\("),
+        ({"validation": linear_data()}, "`validation` must be a `Validation`, got"),
+        ({"run": RunFolder(Path())}, r"`run` must be a `Run`, got RunFolder"),
+        ({"kl_weight": 0.5}, "unexpected keyword argument 'kl_weight'"),
+        ({"validation_draws": 2}, "unexpected keyword argument 'validation_draws'"),
+    ],
+)
+def test_groups_in_their_old_spelling_are_refused(options, message):
+    """Catches an argument of before the groups that is silently taken for its group."""
+    with pytest.raises(TypeError, match=message):
+        quick_fit(**options)
+    with pytest.raises(TypeError, match="must be a `RunFolder`, got PosixPath"):
+        Run(Path())  # pyright: ignore[reportArgumentType]
 
 
 def test_nothing_to_train_is_refused():

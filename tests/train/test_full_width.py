@@ -51,8 +51,8 @@ def test_a_step_and_a_checkpoint_round_trip(name, tmp_path):
     )
     run = RunFolder.create(tmp_path / "run", {})
     with pytest.raises(KeyboardInterrupt):
-        train(run=run, checkpoint_every=0.0, callbacks=[StopInTheSecondStep()])
-    resumed, whole = train(run=run, resume=True), train()
+        train(run=orn.Run(run, checkpoint_every=0.0), callbacks=[StopInTheSecondStep()])
+    resumed, whole = train(run=orn.Run(run, resume=True)), train()
     assert_same((resumed.model, resumed.state), (whole.model, whole.state))
     assert np.isfinite(whole.history["loss"]).all()
     arrays = lambda m: jax.tree.leaves(eqx.filter(m.network, eqx.is_inexact_array))

@@ -19,7 +19,7 @@ from ornstein import nn
 from ornstein.data._base import Split
 from ornstein.functions import ImplicitBNN, MixtureMeanKL, MonteCarloKL
 from ornstein.likelihood import Categorical, Gaussian
-from ornstein.train import Constant, fit, implicit_options, nesterov
+from ornstein.train import Constant, Validation, fit, implicit_options, nesterov
 
 NOISE, PRIOR_SCALE = 0.5, 0.3
 FROZEN = lambda rate: optax.set_to_zero()
@@ -132,8 +132,7 @@ def test_a_plain_equinox_network_trains(is_normalised: bool):
         num_epochs=20,
         batch_size=16,
         in_memory=False,
-        validation=class_split((5, 5, 2), 24),
-        validate_every=20,
+        validation=Validation(class_split((5, 5, 2), 24), every=20),
         **options,
     )
     assert result.history["val_nll"][-1] < 0.3

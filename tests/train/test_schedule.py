@@ -9,7 +9,7 @@ from ornstein.train import (
     Cosine,
     Exponential,
     Inverse,
-    KLWarmup,
+    KLWeight,
     Linear,
     Step,
 )
@@ -33,10 +33,10 @@ def test_rates_over_a_hundred_steps(schedule, steps, rates):
 
 
 def test_kl_warmup():
-    weight = KLWarmup(0.5, 0.4)
+    weight = KLWeight(0.5, warmup=0.4)
     got = [float(weight.at(jnp.asarray(step), 100)) for step in (0, 20, 40, 99)]
     np.testing.assert_allclose(got, [0.0, 0.25, 0.5, 0.5], rtol=1e-6)
-    assert float(KLWarmup().at(jnp.asarray(0), 100)) == 1.0
+    assert float(KLWeight().at(jnp.asarray(0), 100)) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,14 @@ from ornstein import nn
 from ornstein.data._base import Split
 from ornstein.functions import Deterministic, ImplicitBNN, MeanField
 from ornstein.likelihood import Gaussian
-from ornstein.train import EarlyStopping, Fit, fit, recompute_statistics, validate
+from ornstein.train import (
+    EarlyStopping,
+    Fit,
+    Validation,
+    fit,
+    recompute_statistics,
+    validate,
+)
 
 X = (2 * np.random.default_rng(0).standard_normal((26, 3)) + 1).astype(np.float32)
 
@@ -105,8 +112,7 @@ def test_the_best_running_mean_keeps_the_statistics_that_it_was_judged_with():
         batch_size=13,
         learning_rate=0.02,
         ema_decay=0.9,
-        validation=held,
-        early_stopping=EarlyStopping(patience=3),
+        validation=Validation(held, early_stopping=EarlyStopping(patience=3)),
     )
     nlls = result.history["val_ema_nll"]
     best = int(np.argmin(nlls))

@@ -13,7 +13,14 @@ from train.test_fit import Diverging, Plain
 
 from ornstein.data._base import Split
 from ornstein.likelihood import Gaussian
-from ornstein.train import Constant, EarlyStopping, LogUniform, NonFiniteError, tune
+from ornstein.train import (
+    Constant,
+    EarlyStopping,
+    LogUniform,
+    NonFiniteError,
+    Validation,
+    tune,
+)
 
 DATA = linear_data(num_rows=80)
 TRAIN, HELD = Split(DATA.x[:64], DATA.y[:64]), Split(DATA.x[64:], DATA.y[64:])
@@ -26,7 +33,7 @@ def search(
         make_model,
         TRAIN,
         Gaussian(NOISE),
-        validation=HELD,
+        validation=Validation(HELD),
         space=space,
         key=jr.key(0),
         num_trials=num_trials,
@@ -69,13 +76,14 @@ def test_search_ranks_by_what_is_tested():
         "optimiser": optax.sgd,
         "schedule": Constant(),
         "ema_decay": 0.9,
-        "early_stopping": EarlyStopping(patience=12),
     }
     tuning = tune(
         lambda setting: Plain(jnp.zeros(1)),
         Split(x, x),
         Gaussian(1.0),
-        validation=Split(x, 0.5 * x),
+        validation=Validation(
+            Split(x, 0.5 * x), early_stopping=EarlyStopping(patience=12)
+        ),
         space={"learning_rate": (0.05, 0.1, 0.3)},
         key=jr.key(0),
         options=options,
@@ -109,7 +117,7 @@ def test_diverged_trials_come_last_and_all_diverged_is_an_error():
     diverging = lambda setting: Diverging(jnp.zeros(1), "kl")
     train, held = (Split(split.x[:, :1], split.x[:, :1]) for split in (TRAIN, HELD))
     options = {
-        "validation": held,
+        "validation": Validation(held),
         "key": jr.key(0),
         "options": {"num_epochs": 2, "batch_size": 64},
     }

@@ -12,7 +12,7 @@ from train.test_fit import quick_fit
 
 import ornstein as orn
 from ornstein.functions._base import AbstractRandomFunction, Draw, no_local_kl
-from ornstein.train import Constant, EarlyStopping, _validate as module
+from ornstein.train import Constant, EarlyStopping, Validation, _validate as module
 
 NUM_DRAWS, NUM_TIMES, NOISE = 64, 200, 0.2
 LIKELIHOOD = orn.OverTime(orn.Gaussian(NOISE))
@@ -99,9 +99,11 @@ def test_early_stopping_chooses_the_epoch_of_the_values():
         # The gradient of a row is NUM_TIMES (size - 1) / NOISE^2: 0.1 of the way each.
         learning_rate=0.1 * NOISE**2 / NUM_TIMES,
         schedule=Constant(),
-        validation=orn.data.Split(held, held),
-        validation_draws=NUM_DRAWS,
-        early_stopping=EarlyStopping(patience=30),
+        validation=Validation(
+            orn.data.Split(held, held),
+            num_draws=NUM_DRAWS,
+            early_stopping=EarlyStopping(patience=30),
+        ),
     )
     sizes = 1 - 0.9 ** np.arange(1, 31)
     scores = np.array([by_hand(model, size, held) for size in sizes])

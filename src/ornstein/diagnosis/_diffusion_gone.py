@@ -27,7 +27,7 @@ def diffusion_gone(case: Case) -> Checked:
         numbers,
         f"The randomness is gone: {seen}, where 1 is the size of the prior's or of the "
         "weights' own. Draws are then one network; give a larger scale (`WeightPrior("
-        "sigma=...)`, `start_width`, `init_scale`), or train with a `kl_weight` of 1, "
+        "sigma=...)`, `start_width`, `init_scale`), or train with a KL weight of 1, "
         "which holds it up.",
     )
 

@@ -39,5 +39,5 @@ def kl_still(case: Case) -> Checked:
         numbers,
         f"{seen} over {len(values)} epochs: training has not moved the posterior. "
         "Check that its parameters are trained (`model.labels()`), and try a larger "
-        "learning rate, a smaller `kl_weight`, or a `kl_warmup`.",
+        "learning rate, a smaller KL weight, or a warm-up to it.",
     )

@@ -36,8 +36,8 @@ def point_start(case: Case) -> Checked:
         f"Zeroing the drift network changes the log likelihood by {gain:.2g} ± "
         f"{error:.1g} nats a row, and the path KL is {kl:.2g} nats: the point w0 "
         "carries the fit, and the posterior of the path is its prior. Give w0 a "
-        "distribution (`start_width=0.02`, trained with `kl_warmup=0.4`) or the drift "
-        "more to see (`num_inducing=8`).",
+        "distribution (`start_width=0.02`, trained with a KL warm-up of 0.4) or the "
+        "drift more to see (`num_inducing=8`).",
     )
 
 

@@ -27,6 +27,7 @@ from .chains import (
 )
 from .depth import (
     SDEBNN as SDEBNN,
+    DepthState as DepthState,
     HyperODEBlock as HyperODEBlock,
     HyperODENet as HyperODENet,
     Integrator as Integrator,

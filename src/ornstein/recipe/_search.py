@@ -6,7 +6,7 @@ from typing import Any
 from ..functions import AbstractRandomFunction
 from ..train import Tuning, tune
 from ._recipe import Recipe
-from ._training import Keys, Prepared, fit_options, prepare
+from ._training import Keys, Prepared, fit_options, prepare, validation_of
 from .models import build_model
 
 TUNABLE = {
@@ -65,11 +65,13 @@ def tune_recipe(
     def make_model(setting: dict[str, float]) -> AbstractRandomFunction:
         return build_model(_with_setting(recipe, setting), data, key=keys.model)
 
+    validation = validation_of(short, data)
+    assert validation is not None
     tuning = tune(
         make_model,
         data.train,
         likelihood,
-        validation=data.validation,
+        validation=validation,
         space=space,
         key=keys.tune,
         options=lambda setting: fit_options(_with_setting(short, setting), data),

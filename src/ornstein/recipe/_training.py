@@ -21,9 +21,12 @@ from ..train import (
     EarlyStopping,
     Fit,
     ImportanceWeighted,
+    KLWeight,
     Linear,
     Rule,
+    Run,
     RunFolder,
+    Validation,
     fit,
     nesterov,
 )
@@ -138,9 +141,8 @@ def train(
         data.train,
         likelihood,
         key=Keys.of(recipe).fit,
-        validation=data.validation,
-        run=run,
-        resume=resume,
+        validation=validation_of(recipe, data),
+        run=None if run is None else Run(run, resume=resume),
         callbacks=callbacks,
         **fit_options(recipe, data),
     )
@@ -159,7 +161,7 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         data: decide the augmentation.
     """
     options = recipe.training
-    patience, noise_rate = options.patience, options.noise_learning_rate
+    noise_rate = options.noise_learning_rate
     noise_rate = options.learning_rate if noise_rate is None else noise_rate
     return {
         "num_epochs": options.epochs,
@@ -167,8 +169,7 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         "learning_rate": {"weights": options.learning_rate, "noise": noise_rate},
         "optimiser": _optimisers(options),
         "schedule": SCHEDULES[options.schedule],
-        "kl_weight": options.kl_weight,
-        "kl_warmup": options.kl_warmup,
+        "kl": KLWeight(options.kl_weight, warmup=options.kl_warmup),
         "num_draws": options.num_draws,
         "objective": ImportanceWeighted() if options.importance_weighted else ELBO(),
         "accumulate": options.accumulate,
@@ -177,8 +178,16 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         "ema_decay": options.ema,
         "augmentation": _augmentation(recipe, data),
         "regularise_dynamics": _roughness(options),
-        "early_stopping": None if patience is None else EarlyStopping(patience),
     }
+
+
+def validation_of(recipe: Recipe, data: Data) -> Validation | None:
+    """How a recipe judges epochs; `None` of data without validation rows."""
+    if data.validation is None:
+        return None
+    patience = recipe.training.patience
+    rule = None if patience is None else EarlyStopping(patience)
+    return Validation(data.validation, early_stopping=rule)
 
 
 def _optimisers(options: TrainingOptions) -> dict[str, Rule]:

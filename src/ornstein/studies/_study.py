@@ -224,5 +224,5 @@ def paths_of(
     hs = []
     for index in range(num_draws):
         blocks = model.trajectory(x, ts, key=jax.random.key(0), index=index)
-        hs.append(blocks[-1]["h"][..., 0])
+        hs.append(blocks[-1].hidden[..., 0])
     return {"ts": ts.tolist(), "hs": jnp.stack(hs).tolist()}

@@ -15,25 +15,27 @@ from ._errors import (
 )
 from ._fit import Fit as Fit, fit as fit
 from ._implicit import implicit_options as implicit_options, nesterov as nesterov
-from ._kl_split import (
+from ._kl_weight import (
     AbstractKLSplit as AbstractKLSplit,
     GeometricSplit as GeometricSplit,
+    KLWeight as KLWeight,
     UniformSplit as UniformSplit,
 )
 from ._optimiser import Rule as Rule
+from ._run import Run as Run
 from ._schedule import (
     AbstractSchedule as AbstractSchedule,
     Constant as Constant,
     Cosine as Cosine,
     Exponential as Exponential,
     Inverse as Inverse,
-    KLWarmup as KLWarmup,
     Linear as Linear,
     Step as Step,
 )
 from ._statistics import recompute_statistics as recompute_statistics
 from ._tune import LogUniform as LogUniform, Tuning as Tuning, tune as tune
 from ._validate import validate as validate
+from ._validation import Validation as Validation
 from .records import Callback as Callback, Plan as Plan, ProgressBar as ProgressBar
 from .saving import (
     RunFolder as RunFolder,

@@ -25,6 +25,14 @@ def check_decay(name: str, value: float | None) -> None:
         )
 
 
+def check_fraction(name: str, value: float) -> None:
+    """Refuse what is no fraction of a run."""
+    if not 0 <= value <= 1:
+        raise ValueError(
+            f"`{name}` must be a fraction of the run in [0, 1], got {value}."
+        )
+
+
 def check_clip_norm(value: float | None) -> None:
     """Refuse a norm that is not positive; `None` means no clipping."""
     if value is not None and not value > 0:

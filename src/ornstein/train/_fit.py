@@ -18,21 +18,21 @@ from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
 from ..network import initial_state
 from ._check import check_clip_norm, check_data, check_decay, check_positive
-from ._early_stopping import EarlyStopping
 from ._elbo import ELBO, AbstractObjective
-from ._kl_split import AbstractKLSplit, UniformSplit
+from ._kl_weight import KLWeight
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
-from ._schedule import AbstractSchedule, Cosine, KLWarmup
-from ._session import Held, Session, logger
+from ._run import Run
+from ._schedule import AbstractSchedule, Cosine
+from ._session import Session, logger
 from ._statistics import recompute_statistics
 from ._step import Trainer
+from ._validation import Validation
 from .records import Callback
-from .saving import RunFolder
 
 _ELBO = ELBO()
 _COSINE = Cosine()
-_UNIFORM = UniformSplit()
+_KL = KLWeight()
 _IN_MEMORY_BYTES = 4 * 2**30
 
 
@@ -51,7 +51,7 @@ class Fit(eqx.Module):
             as they were met; names that start with `val_` are of the validation split.
         ema: (model, likelihood) with the running mean of the weights, or `None`.
         epoch: the one that the weights and their mean are of, from 1: the last, or the
-            best by `early_stopping`. `None` of a fit that was not trained here.
+            best by its early stopping. `None` of a fit that was not trained here.
     """
 
     model: AbstractRandomFunction
@@ -105,9 +105,7 @@ def fit(
     optimiser: Optimiser | Mapping[str, Optimiser] = optax.adam,
     learning_rate: Rate | Mapping[str, Rate] = 1e-3,
     schedule: AbstractSchedule | Mapping[str, AbstractSchedule] = _COSINE,
-    kl_weight: float = 1.0,
-    kl_warmup: float = 0.0,
-    kl_split: AbstractKLSplit = _UNIFORM,
+    kl: KLWeight = _KL,
     num_draws: int = 1,
     objective: AbstractObjective = _ELBO,
     accumulate: int = 1,
@@ -119,13 +117,8 @@ def fit(
     regularise_dynamics: Roughness | None = None,
     state: eqx.nn.State | None = None,
     in_memory: bool | None = None,
-    validation: Any = None,
-    validation_draws: int = 8,
-    validate_every: int = 1,
-    early_stopping: EarlyStopping | None = None,
-    run: RunFolder | None = None,
-    resume: bool = False,
-    checkpoint_every: float = 30.0,
+    validation: Validation | None = None,
+    run: Run | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Fit:
     r"""Train a random function and its likelihood by stochastic gradients.
@@ -149,11 +142,8 @@ def fit(
         learning_rate: the peak rate; or an optax schedule, used as it is; or one for
             each label.
         schedule: what a peak rate follows over the run, or one for each label.
-        kl_weight: $\beta$. The loss is the bound on the evidence at 1 only.
-        kl_warmup: fraction of the steps over which $\beta$ rises from 0.
-        kl_split: how an epoch's batches share the KL of the weights: `UniformSplit()`,
-            or `GeometricSplit()`, with which the recorded `loss` differs from batch to
-            batch and only its mean over an epoch compares.
+        kl: how much the KL counts: `KLWeight(1.0, warmup=0.3)` rises to the bound on
+            the evidence over three tenths of the steps.
         num_draws: draws of the function in each step.
         objective: `ELBO()`, or `ImportanceWeighted()`, which refuses models and batches
             for which it is no bound.
@@ -163,7 +153,7 @@ def fit(
         rematerialise: recompute in the backward pass instead of storing.
         clip_norm: largest global norm of the gradient of the loss per example. 10 is
             a guard against spikes that a fit rarely meets. `None` for none.
-        ema_decay: keep a running mean of the weights, in `Fit.ema`; `early_stopping`
+        ema_decay: keep a running mean of the weights, in `Fit.ema`; early stopping
             then judges, and keeps, the mean.
         snr_decay: of the running moments behind `gradient_snr`: the mean over a
             label's entries of |mean| / standard deviation of the gradient. `None`
@@ -178,16 +168,10 @@ def fit(
             for networks with Equinox's own convolutions, whose gradients are slow
             inside a compiled loop. `None`: in memory unless the data are a memory map
             or larger than 4 GiB.
-        validation: a split to judge epochs by; it is never trained on.
-        validation_draws: averaged over in validation.
-        validate_every: epochs from one validation to the next.
-        early_stopping: when to stop, by validation NLL; `fit` then returns the best
-            epoch, and the running mean as it was there, instead of the last.
-        run: a folder for metrics, events and checkpoints.
-        resume: go on from the newest checkpoint in `run`. The result is, bit for bit
-            on one machine, that of a run that was never interrupted; pass the same
-            arguments.
-        checkpoint_every: seconds from one checkpoint to the next.
+        validation: held-out rows to judge epochs by, and when to stop:
+            `Validation(held, early_stopping=EarlyStopping(patience=10))`.
+        run: where metrics, events and checkpoints go, or go on:
+            `Run(RunFolder.create("runs/a", {}))`.
         callbacks: hear about the run; `ProgressBar(console)` for instance.
 
     Returns:
@@ -208,26 +192,21 @@ def fit(
         batch_size=batch_size,
         num_draws=num_draws,
         accumulate=accumulate,
-        validation_draws=validation_draws,
-        validate_every=validate_every,
     )
+    _check_kind("kl", kl, KLWeight)
+    if validation is not None:
+        _check_kind("validation", validation, Validation)
+    if run is not None:
+        _check_kind("run", run, Run)
     check_decay("ema_decay", ema_decay)
     check_decay("snr_decay", snr_decay)
     check_clip_norm(clip_norm)
-    if early_stopping is not None and validation is None:
-        raise ValueError(
-            "`early_stopping` needs a `validation` split to judge epochs by: hold some "
-            "training rows out."
-        )
-    if resume and run is None:
-        raise ValueError("`resume` needs the `run` whose checkpoints to go on from.")
     if accumulate > 1 and num_draws > 1 and not objective.is_mean_over_rows:
         raise ValueError(
             f"`{type(objective).__name__}` takes each batch whole, and accumulate="
             f"{accumulate} cuts it into parts: use accumulate=1, or `ELBO()`."
         )
     data = check_data(split, "split")
-    held_out = None if validation is None else check_data(validation, "validation")
     state = initial_state(model) if state is None else state
     num_data = _num_rows(data)
     if batch_size > num_data:
@@ -244,8 +223,8 @@ def fit(
     draw = _check_fits(model, likelihood, data, state, num_rows)
     terms = tuple(sorted(draw.terms | draw.local_terms))
     objective.check(draw.log_ratio, num_rows=num_rows, num_data=num_data)
-    if held_out is not None:
-        _check_fits(model, likelihood, held_out, state, num_rows)
+    if validation is not None:
+        _check_fits(model, likelihood, validation.data, state, num_rows)
     steps_per_epoch = num_data // batch_size
     num_steps = num_epochs * steps_per_epoch
     params, frozen, labels = split_trained(
@@ -262,8 +241,7 @@ def fit(
             num_steps=num_steps,
         ),
         objective=objective,
-        kl_weight=KLWarmup(kl_weight, kl_warmup),
-        kl_split=kl_split,
+        kl=kl,
         num_data=num_data,
         num_steps=num_steps,
         steps_per_epoch=steps_per_epoch,
@@ -287,21 +265,29 @@ def fit(
         loop=loop,
         batch_size=batch_size,
         key=key,
-        held=Held(held_out, validation_draws, validate_every, early_stopping),
+        validation=validation,
         run=run,
-        checkpoint_every=checkpoint_every,
         callbacks=callbacks,
         start=trainer.init(params, state),
         started=time.monotonic(),
     )
-    with contextlib.nullcontext() if run is None else lock_folder(run.path):
+    with contextlib.nullcontext() if run is None else lock_folder(run.folder.path):
         if run is not None:
-            session.resume() if resume else session.refuse_used_run()
+            session.resume() if run.resume else session.refuse_used_run()
         found = session.train()
     model, likelihood = trainer.combine(found.params)
     ema = None if found.ema is None else trainer.combine(found.ema)
     history = session.history.arrays()
     return Fit(model, likelihood, found.model_state, history, ema, found.epoch)
+
+
+def _check_kind(name: str, value: object, kind: type) -> None:
+    """Refuse what is not of the class that groups these choices."""
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"`{name}` must be a `{kind.__name__}`, got {type(value).__name__}: write "
+            f"`{name}=orn.{kind.__name__}(...)`."
+        )
 
 
 def _check_fits(model, likelihood, data, state, num_rows) -> Draw:

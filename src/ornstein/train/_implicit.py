@@ -4,6 +4,7 @@ from typing import Any
 
 import optax
 
+from ._kl_weight import KLWeight
 from ._optimiser import Rule
 from ._schedule import Constant, Linear
 
@@ -56,6 +57,6 @@ def implicit_options(
         "optimiser": {"weights": nesterov(weight_decay), "noise": nesterov()},
         "learning_rate": {"weights": learning_rate, "noise": noise_learning_rate},
         "schedule": {"weights": Linear(0.5, 0.9, 0.01), "noise": Constant()},
-        "kl_warmup": 2 / 3,
+        "kl": KLWeight(warmup=2 / 3),
         "num_draws": num_draws,
     }

@@ -1,17 +1,16 @@
-"""How the learning rate and the KL weight change over a run of known length.
+"""How the learning rate changes over a run of known length.
 
 A schedule here is optax's, stretched over the run: its times are fractions, so that
 a longer run needs no new numbers.
 """
 
 import abc
-import math
 
 import equinox as eqx
 import jax.numpy as jnp
 import optax
 
-from .._types import Array, Float, Int
+from ._check import check_fraction
 
 
 class AbstractSchedule(eqx.Module):
@@ -49,8 +48,8 @@ class Cosine(AbstractSchedule):
     final: float = 0.0
 
     def __check_init__(self) -> None:
-        _check_fraction("Cosine.warmup", self.warmup)
-        _check_fraction("Cosine.final", self.final)
+        check_fraction("Cosine.warmup", self.warmup)
+        check_fraction("Cosine.final", self.final)
 
     def build(self, peak: float, num_steps: int) -> optax.Schedule:
         """See `AbstractSchedule.build`."""
@@ -98,7 +97,7 @@ class Step(AbstractSchedule):
 
     def __check_init__(self) -> None:
         for time in self.times:
-            _check_fraction("Step.times", time)
+            check_fraction("Step.times", time)
 
     def build(self, peak: float, num_steps: int) -> optax.Schedule:
         """See `AbstractSchedule.build`."""
@@ -122,8 +121,8 @@ class Linear(AbstractSchedule):
     final: float = 0.01
 
     def __check_init__(self) -> None:
-        _check_fraction("Linear.start", self.start)
-        _check_fraction("Linear.final", self.final)
+        check_fraction("Linear.start", self.start)
+        check_fraction("Linear.final", self.final)
         if not self.start < self.stop <= 1:
             raise ValueError(
                 f"`Linear.stop` must be in (start, 1], got start={self.start} and "
@@ -159,37 +158,3 @@ class Inverse(AbstractSchedule):
         """See `AbstractSchedule.build`."""
         slope = self.rate / num_steps
         return lambda step: peak / (1.0 + slope * jnp.asarray(step, float))
-
-
-class KLWarmup(eqx.Module):
-    r"""The KL weight: from 0 to `weight` in a straight line, then constant.
-
-    Attributes:
-        weight: $\beta$ after the warm-up; 1 makes the loss the bound itself.
-        fraction: of the steps that the warm-up takes.
-    """
-
-    weight: float = 1.0
-    fraction: float = 0.0
-
-    def __check_init__(self) -> None:
-        if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise ValueError(
-                f"`kl_weight` must be finite and not negative, got {self.weight}: 1 "
-                "is the evidence lower bound."
-            )
-        _check_fraction("kl_warmup", self.fraction)
-
-    def at(self, step: Int[Array, ""], num_steps: int) -> Float[Array, ""]:
-        """The weight at a step."""
-        num_rising = self.fraction * num_steps
-        if num_rising < 1:
-            return jnp.asarray(self.weight)
-        return self.weight * jnp.minimum(step.astype(float) / num_rising, 1.0)
-
-
-def _check_fraction(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(
-            f"`{name}` must be a fraction of the run in [0, 1], got {value}."
-        )

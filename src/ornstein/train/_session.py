@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -13,15 +14,16 @@ import numpy as np
 
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
-from ._early_stopping import Best, EarlyStopping
+from ._early_stopping import Best
 from ._errors import NonFiniteError
 from ._loop import MAX_STEPS, AbstractLoop
+from ._run import Run
 from ._shuffle import batch_indices
 from ._step import Trainer, TrainState
 from ._validate import validate
+from ._validation import Validation
 from .records import Callback, EventsFile, History, MetricsFile, Plan
 from .saving import (
-    RunFolder,
     checkpoints,
     load_checkpoint,
     named_arrays,
@@ -33,22 +35,6 @@ logger = logging.getLogger("ornstein")
 
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, checkpoints and Ctrl-C come between calls."""
-
-
-class Held(NamedTuple):
-    """Held-out data, and what is done with them.
-
-    Attributes:
-        data: inputs and targets, or `None`.
-        num_draws: averaged over.
-        every: epochs from one validation to the next.
-        rule: when to stop, or `None`.
-    """
-
-    data: tuple[PyTree, PyTree] | None
-    num_draws: int
-    every: int
-    rule: EarlyStopping | None
 
 
 class Trained(NamedTuple):
@@ -86,25 +72,29 @@ class Session:
         loop: AbstractLoop,
         batch_size: int,
         key: PRNGKeyArray,
-        held: Held,
-        run: RunFolder | None,
-        checkpoint_every: float,
+        validation: Validation | None,
+        run: Run | None,
         callbacks: Sequence[Callback],
         start: TrainState,
         started: float,
     ):
-        self.trainer, self.loop, self.held, self.run = trainer, loop, held, run
+        self.trainer, self.loop = trainer, loop
+        self.validation = validation
+        self.folder = None if run is None else run.folder
+        self.save_every = math.inf if run is None else run.checkpoint_every
         self.batch_size = batch_size
         self.shuffle_key, self.step_key, self.held_key = jax.random.split(key, 3)
-        self.checkpoint_every = checkpoint_every
-        own = [] if run is None else [MetricsFile(run.metrics), EventsFile(run.events)]
-        self.callbacks: list[Callback] = [*own, *callbacks]
+        self.callbacks: list[Callback] = [*callbacks]
+        if self.folder is not None:
+            own = [MetricsFile(self.folder.metrics), EventsFile(self.folder.events)]
+            self.callbacks = [*own, *callbacks]
         self.state = start
         self.started = started
         self.history = History(trainer.names, trainer.num_bins, trainer.steps_per_epoch)
         mean = None if trainer.ema_decay is None else start.params
         like = (start.params, start.model_state, mean)
-        self.best = None if held.rule is None else Best(held.rule, like)
+        rule = None if validation is None else validation.early_stopping
+        self.best = None if rule is None else Best(rule, like)
         self.stopped = False
         self.is_between_steps = False  # when interrupted, a checkpoint loses nothing
         # What a checkpoint must agree on with the run that goes on from it.
@@ -117,24 +107,24 @@ class Session:
 
     def refuse_used_run(self) -> None:
         """Refuse to train into a run that was trained already."""
-        assert self.run is not None
-        if checkpoints(self.run.checkpoints):
+        assert self.folder is not None
+        if checkpoints(self.folder.checkpoints):
             raise FileExistsError(
-                f"{self.run.path} has checkpoints of an earlier run: pass resume=True "
-                "to go on from them, or choose another folder."
+                f"{self.folder.path} has checkpoints of an earlier run: pass "
+                "resume=True to go on from them, or choose another folder."
             )
 
     def resume(self) -> None:
         """Go on from the newest checkpoint; from the start if there is none yet."""
-        assert self.run is not None
-        if not checkpoints(self.run.checkpoints):
-            logger.warning("%s has no checkpoint yet: from the start", self.run.path)
+        assert self.folder is not None
+        if not checkpoints(self.folder.checkpoints):
+            logger.warning("%s has no checkpoint yet: from the start", self.folder.path)
             return
         tree, meta = load_checkpoint(
-            self.run.checkpoints, self._tree(), identity=self.identity
+            self.folder.checkpoints, self._tree(), identity=self.identity
         )
         refuse_non_finite(
-            self.run.checkpoints,
+            self.folder.checkpoints,
             named_arrays(tree[0].params),
             like=named_arrays(self.state.params),
         )
@@ -144,7 +134,7 @@ class Session:
             self.best.load_json(meta["best"], best)
         self.stopped = meta["stopped"]
         self.started = time.monotonic() - meta["seconds"]
-        logger.info("resumed %s at step %d", self.run.path, self.history.num_steps)
+        logger.info("resumed %s at step %d", self.folder.path, self.history.num_steps)
 
     def train(self) -> Trained:
         """Train to the end; give the last epoch, or the best if that was asked for."""
@@ -203,7 +193,7 @@ class Session:
             step += num_taken
             completed = self.history.add(rows, time.monotonic() - self.started)
             self._tell(step, rows[-1], completed)
-            if time.monotonic() - self.saved >= self.checkpoint_every:
+            if time.monotonic() - self.saved >= self.save_every:
                 self._save()
             # Grown gently, as the first call also compiled.
             num_fitting = int(_CALL_SECONDS / max(took / num_taken, 1e-6))
@@ -213,28 +203,27 @@ class Session:
     def _steps_to_boundary(self, step: int) -> int:
         """Steps to the end of the run, or to the next validation."""
         to_end = self.trainer.num_steps - step
-        if self.held.data is None:
+        if self.validation is None:
             return to_end
-        period = self.held.every * self.trainer.steps_per_epoch
+        period = self.validation.every * self.trainer.steps_per_epoch
         return min(to_end, period - step % period)
 
     def _tell(self, step: int, row: np.ndarray, completed: list[dict]) -> None:
         """Validate if it is time, and tell the callbacks."""
         is_boundary = completed and completed[-1]["step"] == step
-        if self.held.data is not None and is_boundary:
+        if self.validation is not None and is_boundary:
             epoch = completed[-1]["epoch"]
             is_last = step == self.trainer.num_steps
-            if epoch % self.held.every == 0 or is_last:
-                completed[-1] |= self._validate(epoch)
+            if epoch % self.validation.every == 0 or is_last:
+                completed[-1] |= self._validate(self.validation, epoch)
         self.is_between_steps = True
         for callback in self.callbacks:
             callback.advance(step, self.history.so_far(row))
             for record in completed:
                 callback.epoch(record)
 
-    def _validate(self, epoch: int) -> dict[str, float]:
+    def _validate(self, validation: Validation, epoch: int) -> dict[str, float]:
         """Scores of the weights and, apart, of their running mean."""
-        assert self.held.data is not None
         versions = {"val_": self.state.params}
         if self.trainer.ema_decay is not None:
             versions["val_ema_"] = self.trainer.averaged(self.state)
@@ -242,9 +231,9 @@ class Session:
         for prefix, params in versions.items():
             scores = validate(
                 *self.trainer.combine(params),
-                self.held.data,
+                validation.data,
                 key=self.held_key,  # the same draws each time: epochs compare better
-                num_draws=self.held.num_draws,
+                num_draws=validation.num_draws,
                 state=self.state.model_state,
             )
             record |= {prefix + name: value for name, value in scores.items()}
@@ -259,7 +248,7 @@ class Session:
     def _save(self) -> None:
         self._check_params()
         self.saved = time.monotonic()
-        if self.run is None:
+        if self.folder is None:
             return
         meta: dict[str, Any] = {
             "identity": self.identity,
@@ -269,7 +258,7 @@ class Session:
             "seconds": time.monotonic() - self.started,
         }
         step = self.history.num_steps
-        save_checkpoint(self.run.checkpoints, step, self._tree(), meta)
+        save_checkpoint(self.folder.checkpoints, step, self._tree(), meta)
 
     def _check_finite(self, step: int, rows: np.ndarray) -> None:
         record = dict(zip(self.trainer.names, rows[-1], strict=False))
@@ -300,9 +289,9 @@ class Session:
                 )
 
     def _last_good(self) -> str:
-        if self.run is None:
+        if self.folder is None:
             return "no checkpoint was asked for"
-        return f"the last good checkpoint is {checkpoints(self.run.checkpoints)[-1]}"
+        return f"the last good checkpoint is {checkpoints(self.folder.checkpoints)[-1]}"
 
     def _report_first(self, row: np.ndarray) -> None:
         """Say on which scales the run begins: a wrong one shows here."""

@@ -11,9 +11,8 @@ from .._types import Array, Float, Int, PRNGKeyArray, PyTree
 from ..functions import Roughness
 from ..likelihood import AbstractClassLikelihood
 from ._elbo import AbstractObjective, elbo_loss
-from ._kl_split import AbstractKLSplit
+from ._kl_weight import KLWeight
 from ._optimiser import Optimisation
-from ._schedule import KLWarmup
 from .records import NUM_BINS, calibration_sums
 
 
@@ -45,8 +44,7 @@ class Trainer(eqx.Module):
         labels: of the trained leaves.
         optimisation: what moves them.
         objective: of the draws.
-        kl_weight: over the run.
-        kl_split: over an epoch's batches.
+        kl: how much the KL counts, over the run and over an epoch's batches.
         num_data: examples in the data set.
         num_steps: in the run.
         steps_per_epoch: whole batches in the data set.
@@ -65,8 +63,7 @@ class Trainer(eqx.Module):
     labels: PyTree[str]
     optimisation: Optimisation
     objective: AbstractObjective
-    kl_weight: KLWarmup
-    kl_split: AbstractKLSplit
+    kl: KLWeight
     num_data: int
     num_steps: int
     steps_per_epoch: int
@@ -133,8 +130,8 @@ class Trainer(eqx.Module):
         augment_key, draw_key = jax.random.split(key)
         if self.augmentation is not None:
             batch = (self.augmentation(batch[0], key=augment_key), batch[1])
-        kl_weight = self.kl_weight.at(state.step, self.num_steps)
-        kl_factor = self.kl_split.factor(
+        kl_weight = self.kl.at(state.step, self.num_steps)
+        kl_factor = self.kl.split.factor(
             state.step % self.steps_per_epoch, self.steps_per_epoch
         )
         grads, records, sums, model_state = self._gradient(

@@ -16,6 +16,7 @@ from ._check import check_positive
 from ._errors import NonFiniteError
 from ._fit import Fit, fit
 from ._session import judged_by, logger
+from ._validation import Validation
 
 
 class LogUniform(eqx.Module):
@@ -61,7 +62,7 @@ def tune(
     split: Any,
     likelihood: AbstractLikelihood,
     *,
-    validation: Any,
+    validation: Validation,
     space: Mapping[str, Sequence[float] | LogUniform],
     key: PRNGKeyArray,
     num_trials: int | None = None,
@@ -73,7 +74,7 @@ def tune(
         make_model: builds the model of a setting.
         split: training data.
         likelihood: of the targets.
-        validation: the split to choose by. Never the test split.
+        validation: the rows to choose by, as `fit` takes them.
         space: names to values to try, or to a range; for instance
             `{"learning_rate": LogUniform(1e-4, 1e-2), "sigma": (0.05, 0.1, 0.2)}`.
         key: of the search, and of every trial: all meet the same noise.

@@ -101,7 +101,7 @@ def test_prior_of_draws_from_the_prior(name):
         )
     )
     (ys,) = paths(jr.split(jr.key(2), num_draws))
-    for layer, num_inputs in zip(ys["w"].layers, (3 + 1, 5 + 1), strict=True):
+    for layer, num_inputs in zip(ys.weights.layers, (3 + 1, 5 + 1), strict=True):
         scale = 0.8 / num_inputs**0.5 if prior.is_relative else 0.8
         sigma = 0.5 * scale if prior.is_relative else 0.5
         moved, at_1 = 0.0, scale**2
@@ -124,7 +124,7 @@ def test_prior_of_leaves_a_point_where_it_is():
     (ys,) = trajectory(prior_of(model), X, jr.key(1))
     (block,) = blocks_of(model)
     weights = jax.tree.leaves(eqx.filter(block.dynamics, eqx.is_inexact_array))
-    for a, b in zip(weights, jax.tree.leaves(ys["w"]), strict=True):
+    for a, b in zip(weights, jax.tree.leaves(ys.weights), strict=True):
         np.testing.assert_array_equal(a, b[0])
 
 
@@ -144,12 +144,12 @@ def test_prior_of_leaves_points_beside_random_weights():
     (block,), (now,) = blocks_of(model), blocks_of(twin)
     (first, last), h = block.dynamics.layers, model.layers[0](jnp.asarray(X))
     for k in range(2):
-        at_k = jax.tree.map(lambda a, k=k: a[k], ys["w"])
+        at_k = jax.tree.map(lambda a, k=k: a[k], ys.weights)
         at_k = eqx.combine(at_k.layers[-1], last)
         depth = jnp.asarray(0.5 * k)
         hidden = block.dynamics.activations[0](first(depth, h))
         h = h + 0.5 * at_k(depth, hidden)
-        np.testing.assert_allclose(ys["h"][k + 1], h, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(ys.hidden[k + 1], h, rtol=1e-4, atol=1e-5)
     points = lambda b: jax.tree.leaves(b.dynamics.layers[0])
     for a, b in zip(points(block), points(now), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -166,7 +166,7 @@ def test_a_prior_reverts_to_the_start_that_was_drawn():
     (block,) = blocks_of(model)
     (ys,) = trajectory(model, X, jr.key(3))
     means = jax.tree.leaves(eqx.filter(block.dynamics, eqx.is_inexact_array))
-    for mean, w in zip(means, jax.tree.leaves(ys["w"]), strict=True):
+    for mean, w in zip(means, jax.tree.leaves(ys.weights), strict=True):
         away = np.asarray(w - mean[None], float)
         size = np.max(np.abs(away[0]))
         assert size > 0.1

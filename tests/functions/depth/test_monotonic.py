@@ -46,8 +46,8 @@ def test_a_draw_in_one_dimension_is_monotonic():
 
     for seed in range(8):
         (ys,) = trajectory(model, X, jr.key(seed), None, NUM_STEPS)
-        h = ys["h"][..., 0]
-        steep = slopes(ys["w"], jnp.asarray(depths, h.dtype), h)
+        h = ys.hidden[..., 0]
+        steep = slopes(ys.weights, jnp.asarray(depths, h.dtype), h)
         assert np.abs(steep).max() / NUM_STEPS < 1
         assert np.abs(steep).max() > 1  # or there would be little to see
         assert np.diff(h[-1]).min() > 0

@@ -98,10 +98,12 @@ def test_a_linear_ode_is_the_matrix_exponential(getkey):
 def test_moving_weights_have_their_closed_form(getkey):
     x = jr.normal(getkey(), (4, 1))
     ys, _ = moving(FINE).solve(x, np.array([0.0, 0.5, 1.0]))
-    np.testing.assert_allclose(ys["w"].matrix.ravel(), [A, A + C / 2, A + C], rtol=1e-5)
+    np.testing.assert_allclose(
+        ys.weights.matrix.ravel(), [A, A + C / 2, A + C], rtol=1e-5
+    )
     growth = [1.0, math.exp(A / 2 + C / 8), math.exp(A + C / 2)]
     expected = jnp.outer(jnp.asarray(growth), x[:, 0])
-    np.testing.assert_allclose(ys["h"][..., 0], expected, rtol=1e-4)
+    np.testing.assert_allclose(ys.hidden[..., 0], expected, rtol=1e-4)
 
 
 def test_a_hyper_network_starts_as_the_network_that_it_is_made_of(getkey):

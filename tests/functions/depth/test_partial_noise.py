@@ -51,7 +51,7 @@ def test_all_of_depth_and_all_leaves_is_the_whole_network(getkey):
 def test_weights_are_random_inside_the_window_alone():
     model = windowed(start_width=None)
     ours, other = path(model, 0), path(model, 1)
-    gaps = jax.tree.map(lambda a, b: jnp.abs(a - b), ours["w"], other["w"])
+    gaps = jax.tree.map(lambda a, b: jnp.abs(a - b), ours.weights, other.weights)
     sums = [g.reshape(len(DEPTHS), -1).sum(1) for g in jax.tree.leaves(gaps)]
     gap = np.sum(sums, axis=0)
     begin, end = (int(np.argmin(np.abs(DEPTHS - t))) for t in WINDOW)
@@ -59,8 +59,8 @@ def test_weights_are_random_inside_the_window_alone():
     assert (gap[begin + 1 :] > 0).all()
     # After it weights follow the drift: a step of Euler's, from where they are.
     (block,) = blocks_of(model)
-    at = lambda k: jax.tree.map(lambda a: a[k], ours["w"])
-    summary = jnp.concatenate([ours["z"][end].reshape(-1)])
+    at = lambda k: jax.tree.map(lambda a: a[k], ours.weights)
+    summary = jnp.concatenate([ours.inducing[end].reshape(-1)])
     nn = block.drift(DEPTHS[end], at(end), summary)
     stepped = jax.tree.map(
         lambda w, f: w + (DEPTHS[end + 1] - DEPTHS[end]) * (f - w), at(end), nn
@@ -79,8 +79,8 @@ def test_the_path_kl_is_that_of_the_window():
     for k, t in enumerate(DEPTHS[:-1]):
         if not WINDOW[0] - 1e-6 < t < WINDOW[1] - 1e-6:
             continue
-        w = jax.tree.map(lambda a, k=k: a[k], ys["w"])
-        nn = block.drift(t, w, ys["z"][k].reshape(-1))
+        w = jax.tree.map(lambda a, k=k: a[k], ys.weights)
+        nn = block.drift(t, w, ys.inducing[k].reshape(-1))
         scaled = jax.tree.map(lambda f, s: f / s, nn, block.process.scale)
         total += 0.5 * dt * sum(float(jnp.sum(u**2)) for u in jax.tree.leaves(scaled))
     found = draw(model, X, jr.key(3)).terms["kl_path"]

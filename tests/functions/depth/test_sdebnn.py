@@ -130,11 +130,11 @@ def test_a_trajectory_ends_in_the_draw():
     index = jnp.array(2)
     first, second = trajectory(model, X, jr.key(4), index)
     found = draw(model, X, jr.key(4), index)
-    out = model.readout(second["h"][-1])
+    out = model.readout(second.hidden[-1])
     np.testing.assert_allclose(out, found.output, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(first["h"][-1], second["h"][0])
-    np.testing.assert_array_equal(first["z"][-1], second["z"][0])
-    starts = (ys["w"].layers[0].layer.weight[0] for ys in (first, second))
+    np.testing.assert_array_equal(first.hidden[-1], second.hidden[0])
+    np.testing.assert_array_equal(first.inducing[-1], second.inducing[0])
+    starts = (ys.weights.layers[0].layer.weight[0] for ys in (first, second))
     assert np.abs(np.subtract(*starts)).max() > 0.1
 
 
@@ -146,13 +146,13 @@ def test_hidden_units_move_by_f_h_with_the_weights_of_the_moment():
     (block,) = blocks_of(model)
     static = eqx.filter(block.dynamics, eqx.is_inexact_array, inverse=True)
     for k in range(5):
-        w = jax.tree.map(lambda a, k=k: a[k], ys["w"])
+        w = jax.tree.map(lambda a, k=k: a[k], ys.weights)
         f_h = eqx.combine(w, static)
         for name in ("h", "z"):
             here = ys[name][k]
             after = here + 0.2 * f_h(jnp.asarray(DEPTHS[k], here.dtype), here)
             np.testing.assert_allclose(ys[name][k + 1], after, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(ys["z"][0, :, :2], model.inducing)
+    np.testing.assert_array_equal(ys.inducing[0, :, :2], model.inducing)
 
 
 def test_kl_adds_up_over_blocks():

@@ -366,7 +366,14 @@ def test_fit_records_both_parts_and_leaves_the_process_alone():
     likelihood = orn.OverTime(orn.Laplace(0.5, learn_scale=True))
     options = {"num_epochs": 2, "batch_size": 3, "num_draws": 2, "learning_rate": 1e-2}
     split = Split(x, x)
-    fit = orn.fit(model, split, likelihood, key=jr.key(0), validation=split, **options)
+    fit = orn.fit(
+        model,
+        split,
+        likelihood,
+        key=jr.key(0),
+        validation=orn.Validation(split),
+        **options,
+    )
     last = {name: values[-1] for name, values in fit.history.items()}
     parts = last["kl_path"] + last["kl_initial"]
     assert last["local_kl"] == pytest.approx(parts, rel=1e-5)

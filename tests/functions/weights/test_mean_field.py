@@ -26,7 +26,7 @@ from ornstein.functions import (
 )
 from ornstein.likelihood import Gaussian
 from ornstein.prior import GaussianPrior, LaplacePrior, ScaleMixturePrior, fan_in_prior
-from ornstein.train import GeometricSplit, UniformSplit, elbo_loss, fit
+from ornstein.train import GeometricSplit, KLWeight, UniformSplit, elbo_loss, fit
 
 LIKELIHOOD = Gaussian(NOISE)
 ESTIMATORS = [Reparameterised(), LocalReparameterised(), Flipout()]
@@ -168,7 +168,7 @@ def test_only_chosen_leaves_are_random_and_all_are_trained():
         num_epochs=2,
         batch_size=16,
         optimiser=optimiser,
-        kl_split=kl_split,
+        kl=KLWeight(split=kl_split),
     )
     uniform, geometric = (
         run(optax.sgd(0.0), kl_split) for kl_split in (UniformSplit(), GeometricSplit())

@@ -20,7 +20,15 @@ from train.linear_model import NOISE, linear_data, linear_model
 from ornstein._files._atomic import write_atomically
 from ornstein.data._base import Split
 from ornstein.likelihood import Gaussian
-from ornstein.train import EarlyStopping, Fit, RunFolder, fit, save_model
+from ornstein.train import (
+    EarlyStopping,
+    Fit,
+    Run,
+    RunFolder,
+    Validation,
+    fit,
+    save_model,
+)
 from ornstein.train.saving import _checkpoint
 
 NUM_EPOCHS = 16
@@ -61,6 +69,7 @@ def train(
     checkpoint_every: float = 0.0,
 ) -> Fit:
     data = linear_data(num_rows=80)
+    kept = run and Run(run, resume=resume, checkpoint_every=checkpoint_every)
     return fit(
         linear_model(),
         Split(data.x[:64], data.y[:64]),
@@ -73,11 +82,11 @@ def train(
         ),
         learning_rate=3e-2,
         ema_decay=0.9,
-        validation=Split(data.x[64:], data.y[64:]),
-        early_stopping=EarlyStopping(patience=num_epochs),
-        run=run,
-        resume=resume,
-        checkpoint_every=checkpoint_every,
+        validation=Validation(
+            Split(data.x[64:], data.y[64:]),
+            early_stopping=EarlyStopping(patience=num_epochs),
+        ),
+        run=kept,
         callbacks=(Slow(run.path),) if run is not None and slow else (),
     )
 

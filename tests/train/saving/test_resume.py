@@ -21,6 +21,7 @@ from train.saving.killed_run import NUM_EPOCHS, final_arrays, train
 from ornstein.likelihood import Gaussian
 from ornstein.train import (
     CheckpointError,
+    Run,
     RunFolder,
     fit,
     load_hyperparameters,
@@ -174,8 +175,7 @@ def test_a_finished_run_resumes_to_its_own_result(tmp_path):
             Gaussian(NOISE, learn_scale=True),
             key=jr.key(7),
             num_epochs=3,
-            run=run,
-            resume=True,
+            run=Run(run, resume=True),
         )
 
 

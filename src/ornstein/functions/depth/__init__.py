@@ -1,6 +1,6 @@
 """Infinitely deep networks: hidden units and weights follow equations over depth."""
 
-from ._hidden_units import report_of as report_of
+from ._hidden_units import DepthState as DepthState, report_of as report_of
 from ._integrator import (
     Integrator as Integrator,
     has_integrator as has_integrator,
@@ -13,6 +13,7 @@ from ._odenet import (
     ODENet as ODENet,
 )
 from ._roughness import Roughness as Roughness, with_roughness as with_roughness
-from ._sde_block import SDEBlock as SDEBlock, WeightPrior as WeightPrior
+from ._sde_block import SDEBlock as SDEBlock
 from ._sdebnn import SDEBNN as SDEBNN
 from ._weight_drift import WeightDrift as WeightDrift
+from ._weight_prior import WeightPrior as WeightPrior

@@ -7,14 +7,32 @@ square.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..._types import Array, Float, RealScalar
+from ..._types import Array, Float, Params, RealScalar
 from ...network import SolveReport
 from ...sde import Solution
 from ._integrator import Integrator
+
+
+class DepthState(NamedTuple):
+    r"""What moves with depth; or its drift, or its diffusion.
+
+    Attributes:
+        hidden: hidden units, the batch first.
+        roughness: $R_K$ so far; `None` where none is asked for.
+        weights: those that move; `None` where all are constant in depth.
+        inducing: the inducing inputs' hidden units, or `None`.
+    """
+
+    hidden: Any
+    roughness: Float[Array, "..."] | None = None
+    weights: Params | None = None
+    inducing: Array | None = None
+
 
 Dynamics = Callable[[RealScalar, Array], Array]
 """f_h: depth and hidden units to their derivative."""
@@ -67,3 +85,12 @@ def report_of(
             [jnp.asarray(s.stats.get("max_reversible_gap", 0.0), number) for s in sols]
         ).max(),
     )
+
+
+def check_roughness(order: int, *, is_noisy: bool) -> None:
+    """Refuse to regularise a derivative that does not exist."""
+    if order == 2 and is_noisy:
+        raise ValueError(
+            "R_2 needs d²h/dt², which does not exist in an SDE-BNN, whose weights are "
+            "rough in depth: regularise by order 1, or take an `ODENet`."
+        )

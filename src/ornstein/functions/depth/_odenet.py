@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from ..._types import Array, ArrayLike, Float, Params, PRNGKeyArray, PyTree, RealScalar
+from ..._types import Array, ArrayLike, Float, Params, PRNGKeyArray, RealScalar
 from ...network import SolveReport, merge_reports
 from ...nn import MLP, Augment, Concat, MakeTimeLayer, TimeMLP, fan_ins, tanh
 from ...sde import Fixed, ReversibleHeun, sdeint
-from ._hidden_units import first_roughness, report_of, velocity
+from ._hidden_units import DepthState, first_roughness, report_of, velocity
 from ._image_stack import Readout, check_depths, check_sizes, image_keys, image_stack
 from ._integrator import Integrator
 from ._weight_drift import WeightDrift
@@ -37,15 +37,14 @@ class ODEBlock(eqx.Module):
 
     def solve(
         self, h: Array, ts: Float[ArrayLike, " times"]
-    ) -> tuple[PyTree[Float[Array, "times ..."]], SolveReport]:
-        """`{"h"}` at the given depths, and what the solve cost."""
+    ) -> tuple[DepthState, SolveReport]:
+        """States at the given depths, which lead, and what the solve cost."""
 
-        def drift(t: RealScalar, y: dict, args: Any) -> dict:
+        def drift(t: RealScalar, y: DepthState, args: Any) -> DepthState:
             del args
-            dh, dr = velocity(self.dynamics, t, y["h"], self.integrator)
-            return {"h": dh, "r": dr}
+            return DepthState(*velocity(self.dynamics, t, y.hidden, self.integrator))
 
-        y = {"h": h, "r": first_roughness(h, self.integrator)}
+        y = DepthState(h, first_roughness(h, self.integrator))
         return _solved(drift, y, ts, self.integrator)
 
 
@@ -64,30 +63,30 @@ class HyperODEBlock(eqx.Module):
 
     def solve(
         self, h: Array, ts: Float[ArrayLike, " times"]
-    ) -> tuple[PyTree[Float[Array, "times ..."]], SolveReport]:
-        """`{"w", "h"}` at the given depths, and what the solve cost."""
+    ) -> tuple[DepthState, SolveReport]:
+        """States at the given depths, which lead, and what the solve cost."""
         weights, static = eqx.partition(self.dynamics, eqx.is_inexact_array)
         nothing = jnp.zeros((0,), h.dtype)
         order = self.integrator.roughness_order
 
-        def drift(t: RealScalar, y: dict, args: Any) -> dict:
+        def drift(t: RealScalar, y: DepthState, args: Any) -> DepthState:
             del args
-            dw = self.drift(t, y["w"], nothing)
+            dw = self.drift(t, y.weights, nothing)
             if order < 2:
-                f_h = eqx.combine(y["w"], static)
-                dh, dr = velocity(f_h, t, y["h"], self.integrator)
-                return {"w": dw, "h": dh, "r": dr}
+                f_h = eqx.combine(y.weights, static)
+                dh, dr = velocity(f_h, t, y.hidden, self.integrator)
+                return DepthState(dh, dr, dw)
 
             # The derivative along depth moves the weights too.
             def f_h(t: RealScalar, h: Array) -> Array:
                 step = jnp.asarray(t - jax.lax.stop_gradient(t), h.dtype)
-                moved = jax.tree.map(lambda w, d: w + step * d, y["w"], dw)
+                moved = jax.tree.map(lambda w, d: w + step * d, y.weights, dw)
                 return eqx.combine(moved, static)(t, h)
 
-            dh, dr = velocity(f_h, t, y["h"], self.integrator)
-            return {"w": dw, "h": dh, "r": dr}
+            dh, dr = velocity(f_h, t, y.hidden, self.integrator)
+            return DepthState(dh, dr, dw)
 
-        y = {"w": weights, "h": h, "r": first_roughness(h, self.integrator)}
+        y = DepthState(h, first_roughness(h, self.integrator), weights)
         return _solved(drift, y, ts, self.integrator)
 
 
@@ -115,7 +114,7 @@ class AbstractODENet(eqx.Module):
 
     def trajectory(
         self, x: Float[Array, "batch ..."], ts: Float[ArrayLike, " times"]
-    ) -> list[PyTree[Float[Array, "times ..."]]]:
+    ) -> list[DepthState]:
         """What each block does over depth.
 
         Args:
@@ -123,21 +122,20 @@ class AbstractODENet(eqx.Module):
             ts: depths; the first is 0, the last is 1.
 
         Returns:
-            For each block `{"h"}`, and `"w"` where weights move; depth is the leading
-            axis.
+            The states of each block; depth is the leading axis.
 
         Raises:
             ValueError: depths that do not begin at 0 and end at 1.
         """
         check_depths(ts)
-        return [ys for ys, _ in self._through(x, ts)[1]]
+        return [states for states, _ in self._through(x, ts)[1]]
 
     def _through(self, h: Array, ts: Any) -> tuple[Array, list[tuple]]:
         solved = []
         for layer in self.layers:
             if isinstance(layer, ODEBlock | HyperODEBlock):
                 solved.append(layer.solve(h, ts))
-                h = solved[-1][0]["h"][-1]
+                h = solved[-1][0].hidden[-1]
             else:
                 h = layer(h)
         return h, solved
@@ -305,8 +303,8 @@ def _with_drift(
 
 
 def _solved(
-    drift: Callable[..., dict], y: dict, ts: Any, integrator: Integrator
-) -> tuple[PyTree[Float[Array, "times ..."]], SolveReport]:
+    drift: Callable[..., DepthState], y: DepthState, ts: Any, integrator: Integrator
+) -> tuple[DepthState, SolveReport]:
     sol = sdeint(
         drift,
         None,
@@ -316,6 +314,5 @@ def _solved(
         stepsize=integrator.stepsize,
         gradient=integrator.gradient,
     )
-    roughness = None if y["r"] is None else sol.ys["r"][-1]
-    ys = {name: ys for name, ys in sol.ys.items() if name != "r"}
-    return ys, report_of([sol], roughness)
+    roughness = None if y.roughness is None else sol.ys.roughness[-1]
+    return sol.ys, report_of([sol], roughness)

@@ -9,8 +9,9 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 
+from ._hidden_units import check_roughness
 from ._integrator import has_integrator, replace_integrators
-from ._sde_block import SDEBlock, check_roughness
+from ._sde_block import SDEBlock
 
 _Model = TypeVar("_Model")
 

@@ -30,93 +30,61 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from ..._types import Array, ArrayLike, Float, Params, PRNGKeyArray, PyTree, RealScalar
+from ..._types import Array, ArrayLike, Float, Params, PRNGKeyArray, PyTree
 from ...network import SolveReport, split_where
-from ...nn import fan_ins
 from ...sde import AbstractPathKL, OrnsteinUhlenbeck, Solution, gaussian_kl, sdeint
 from .._softplus import softplus_inverse
-from ._hidden_units import first_roughness, report_of, velocity
+from ._block_equation import BlockEquation
+from ._hidden_units import DepthState, check_roughness, first_roughness, report_of
 from ._integrator import Integrator
 from ._weight_drift import WeightDrift
+from ._weight_prior import WeightPrior
 
 
 class BlockDraw(NamedTuple):
     """What one solve gives.
 
     Attributes:
-        h: hidden units at depth 1.
-        inducing: the inducing inputs' hidden units at depth 1, or `None`.
+        states: at depth 1; or at several depths, which then lead.
         kl: the estimator's KL, for training, nats.
         kl_path: ∫ ½‖u‖² dt, nats.
         kl_initial: KL(q(w₀) ‖ p(w₀)) in closed form, nats.
         report: of the solve.
     """
 
-    h: Array
-    inducing: Array | None
+    states: DepthState
     kl: Float[Array, ""]
     kl_path: Float[Array, ""]
     kl_initial: Float[Array, ""]
     report: SolveReport
 
 
-class WeightPrior(eqx.Module):
-    r"""The prior over the weights: where they start, and how they move.
-
-    $w_0 \sim N(0, \rho^2)$ and $dw = \theta (m - w)\,dt + \sigma\,dB$.
+class WeightStart(NamedTuple):
+    """A draw of w₀.
 
     Attributes:
-        sigma: the diffusion.
-        rate: $\theta$; 0 for Brownian motion.
-        scale: standard deviation of $w_0$.
-        is_relative: whether `sigma` is in units of $\rho$, and `scale` in units of
-            1/√fan-in, for each leaf; otherwise both are absolute.
-        reverts_to_start: whether $m$ is $w_0$ rather than 0.
-        window: the depths between which weights have noise.
+        weights: w₀.
+        kl: the estimator's KL of its distribution, nats.
+        kl_initial: that KL in closed form, nats.
     """
 
-    sigma: float = 0.2
-    rate: float = 1.0
-    scale: float = 2.0
-    is_relative: bool = eqx.field(static=True, default=True)
-    reverts_to_start: bool = eqx.field(static=True, default=False)
-    window: tuple[float, float] = eqx.field(static=True, default=(0.0, 1.0))
+    weights: Params
+    kl: Float[Array, ""]
+    kl_initial: Float[Array, ""]
 
-    def __check_init__(self):
-        begin, end = self.window
-        if not 0 <= begin < end <= 1:
-            raise ValueError(
-                f"`window` must be two depths with 0 <= begin < end <= 1, got "
-                f"{self.window}; for weights without noise use `without_noise(model)`."
-            )
-        for name in ("sigma", "scale"):
-            if getattr(self, name) <= 0:
-                raise ValueError(
-                    f"`{name}` must be positive, got {getattr(self, name)}; for "
-                    "weights without noise use `without_noise(model)`."
-                )
-        if self.rate < 0:
-            raise ValueError(f"`rate` must be at least 0, got {self.rate}.")
 
-    def scales(
-        self, dynamics: eqx.Module, weights: Params
-    ) -> tuple[PyTree[float], PyTree[float]]:
-        r"""$\rho$ and $\sigma$ for each leaf of the random weights.
+class Piece(NamedTuple):
+    """A stretch of depth with noise throughout, or without.
 
-        Args:
-            dynamics: f_h.
-            weights: those of its leaves that are random, `None` elsewhere.
-        """
-        if not self.is_relative:
-            same = lambda value: jax.tree.map(lambda _: value, weights)
-            return same(self.scale), same(self.sigma)
-        start = jax.tree.map(
-            lambda leaf, n: None if leaf is None else self.scale / n**0.5,
-            weights,
-            fan_ins(dynamics),
-            is_leaf=lambda node: node is None,
-        )
-        return start, jax.tree.map(lambda s: self.sigma * s, start)
+    Attributes:
+        times: from its begin to its end, output depths in between.
+        wanted: which of `times` were asked for.
+        is_noisy: whether weights have noise there.
+    """
+
+    times: Float[ArrayLike, " times"]
+    wanted: slice | np.ndarray
+    is_noisy: bool
 
 
 class SDEBlock(eqx.Module):
@@ -236,10 +204,8 @@ class SDEBlock(eqx.Module):
             inducing: those of the inducing inputs, or `None`.
             key: decides w₀ and the Brownian path.
         """
-        ts = np.array([0.0, 1.0])
-        ys, kl, kl_path, kl_initial, report = self._solve(h, inducing, ts, key=key)
-        last = jax.tree.map(lambda x: x[-1], ys)
-        return BlockDraw(last["h"], last["z"], kl, kl_path, kl_initial, report)
+        draw = self._solve(h, inducing, np.array([0.0, 1.0]), key=key)
+        return draw._replace(states=jax.tree.map(lambda x: x[-1], draw.states))
 
     def trajectory(
         self,
@@ -248,79 +214,60 @@ class SDEBlock(eqx.Module):
         ts: Float[ArrayLike, " times"],
         *,
         key: PRNGKeyArray,
-    ) -> PyTree[Float[Array, "times ..."]]:
-        """`{"w", "h", "z"}` at the given depths, along the path that `key` decides."""
-        ys, *_ = self._solve(h, inducing, ts, key=key)
-        return {name: ys[name] for name in ("w", "h", "z")}
+    ) -> DepthState:
+        """States at the given depths, which lead, along the path of `key`."""
+        return self._solve(h, inducing, ts, key=key).states
 
     def _solve(
         self, h: Array, inducing: Array | None, ts: Any, *, key: PRNGKeyArray
-    ) -> tuple[PyTree, Array, Array, Array, SolveReport]:
+    ) -> BlockDraw:
         start_key, path_key = jr.split(key)
-        weights, static = split_where(self.dynamics, self.where)
-        w0, kl0, kl_initial = self._start(weights, key=start_key)
+        weights, point = split_where(self.dynamics, self.where)
+        start = self._start(weights, key=start_key)
+        center = start.weights if self.reverts_to_start else None
+        equation = BlockEquation(
+            point, self.drift, self.process, center, self.integrator
+        )
         roughness = first_roughness(h, self.integrator)
-        y = {"w": w0, "h": h, "z": inducing, "r": roughness}
-
-        def prior_drift(t: RealScalar, w: Params) -> Params:
-            if not self.reverts_to_start:
-                return self.process.drift(t, w)
-            away = jax.tree.map(jnp.subtract, w, w0)
-            return self.process.drift(t, away)
-
-        def drift(t: RealScalar, y: dict, args: Any) -> dict:
-            del args
-            f_h = eqx.combine(y["w"], static)
-            nn = self.drift(t, y["w"], summarise(y["z"], h.dtype))
-            dh, dr = velocity(f_h, t, y["h"], self.integrator)
-            return {
-                "w": jax.tree.map(jnp.add, prior_drift(t, y["w"]), nn),
-                "h": dh,
-                "z": None if y["z"] is None else f_h(t, y["z"]),
-                "r": dr,
-            }
-
-        quiet = {"h": None, "z": None, "r": None}
-
-        def diffusion(t: RealScalar, y: dict, args: Any) -> dict:
-            return {"w": self.process.diffusion(t, y["w"], args), **quiet}
-
-        def prior(t: RealScalar, y: dict, args: Any) -> dict:
-            return {"w": prior_drift(t, y["w"]), **quiet}
-
-        def piece(y: dict, times: Any, is_noisy: bool) -> Solution:
-            return sdeint(
-                drift,
-                diffusion if is_noisy else None,
-                y,
-                times,
-                key=path_key,
-                solver=self.integrator.solver,
-                stepsize=self.integrator.stepsize,
-                gradient=self.integrator.gradient,
-                path_kl=self.estimator if is_noisy else None,
-                prior_drift=prior if is_noisy else None,
-            )
-
-        kl, kl_path = kl0, jnp.zeros((), h.dtype)
+        y = DepthState(h, roughness, start.weights, inducing)
+        kl, kl_path = start.kl, jnp.zeros((), h.dtype)
         parts, sols = [], []
-        for times, wanted, is_noisy in self._pieces(ts):
-            sol = piece(y, times, is_noisy)
+        for piece in self._pieces(ts):
+            sol = self._integrate(equation, y, piece, key=path_key)
             y = jax.tree.map(lambda x: x[-1], sol.ys)
             if sol.path_kl is not None and sol.half_squares is not None:
                 kl, kl_path = kl + sol.path_kl[-1], sol.half_squares[-1]
-            parts.append(jax.tree.map(lambda x, at=wanted: x[at], sol.ys))
+            parts.append(jax.tree.map(lambda x, at=piece.wanted: x[at], sol.ys))
             sols.append(sol)
-        ys = parts[0]
+        states = parts[0]
         if len(parts) > 1:
-            ys = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
-        return ys, kl, kl_path, kl_initial, report_of(sols, y["r"])
+            states = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
+        report = report_of(sols, y.roughness)
+        return BlockDraw(states, kl, kl_path, start.kl_initial, report)
 
-    def _pieces(self, ts: Any) -> list[tuple[Any, Any, bool]]:
-        """Consecutive solves: output times, which of them are wanted, is it noisy?"""
+    def _integrate(
+        self, equation: BlockEquation, y: DepthState, piece: Piece, *, key: PRNGKeyArray
+    ) -> Solution:
+        """One piece of the solve, from `y` at its begin."""
+        noisy = piece.is_noisy
+        return sdeint(
+            equation.drift,
+            equation.diffusion if noisy else None,
+            y,
+            piece.times,
+            key=key,
+            solver=self.integrator.solver,
+            stepsize=self.integrator.stepsize,
+            gradient=self.integrator.gradient,
+            path_kl=self.estimator if noisy else None,
+            prior_drift=equation.prior_drift if noisy else None,
+        )
+
+    def _pieces(self, ts: Any) -> list[Piece]:
+        """Consecutive solves, cut where noise begins and ends."""
         begin, end = self.window
         if not self.is_noisy or (begin, end) == (0.0, 1.0):
-            return [(ts, slice(None), self.is_noisy)]
+            return [Piece(ts, slice(None), self.is_noisy)]
         wanted = np.round(np.asarray(ts, np.float64), 9)
         times = np.unique(np.round([0.0, begin, end, 1.0, *wanted], 9))
         pieces = []
@@ -330,15 +277,13 @@ class SDEBlock(eqx.Module):
             inside = times[(times >= round(a, 9)) & (times <= round(b, 9))]
             at = np.isin(inside, wanted)
             at[0] &= a == 0.0  # the piece before has it
-            pieces.append((inside, np.flatnonzero(at), a == begin))
+            pieces.append(Piece(inside, np.flatnonzero(at), a == begin))
         return pieces
 
-    def _start(
-        self, mean: Params, *, key: PRNGKeyArray
-    ) -> tuple[Params, Float[Array, ""], Float[Array, ""]]:
-        """w₀, its KL by the estimator, and its KL in closed form."""
+    def _start(self, mean: Params, *, key: PRNGKeyArray) -> WeightStart:
+        """Draw w₀."""
         if self.rho is None or not self.is_noisy:
-            return mean, jnp.zeros(()), jnp.zeros(())
+            return WeightStart(mean, jnp.zeros(()), jnp.zeros(()))
         scale = jax.tree.map(jax.nn.softplus, self.rho)
         leaves, treedef = jax.tree.flatten(mean)
         keys = jax.tree.unflatten(treedef, list(jr.split(key, len(leaves))))
@@ -350,24 +295,4 @@ class SDEBlock(eqx.Module):
             lambda s, m: jnp.full_like(m, s), self.initial_scale, mean
         )
         kl = self.estimator.gaussian(w0, mean, scale, p_mean, p_scale)
-        return w0, kl, gaussian_kl(mean, scale, p_mean, p_scale)
-
-
-def summarise(inducing: Array | None, dtype: Any) -> Float[Array, " summary"]:
-    """What NN_φ sees of the inducing inputs: vectors whole, images pooled to 2 by 2."""
-    if inducing is None:
-        return jnp.zeros((0,), dtype)
-    if inducing.ndim == 4:
-        num, height, width, channels = inducing.shape
-        quarters = inducing.reshape(num, 2, height // 2, 2, width // 2, channels)
-        inducing = jnp.mean(quarters, (2, 4))
-    return inducing.reshape(-1)
-
-
-def check_roughness(order: int, *, is_noisy: bool) -> None:
-    """Refuse to regularise a derivative that does not exist."""
-    if order == 2 and is_noisy:
-        raise ValueError(
-            "R_2 needs d²h/dt², which does not exist in an SDE-BNN, whose weights are "
-            "rough in depth: regularise by order 1, or take an `ODENet`."
-        )
+        return WeightStart(w0, kl, gaussian_kl(mean, scale, p_mean, p_scale))

@@ -21,9 +21,12 @@ from .._base import (
     label_tree,
     no_local_kl,
 )
+from ._block_equation import summarise
+from ._hidden_units import DepthState
 from ._image_stack import Readout, check_depths, check_sizes, image_keys, image_stack
 from ._integrator import Integrator
-from ._sde_block import SDEBlock, WeightPrior, summarise
+from ._sde_block import SDEBlock
+from ._weight_prior import WeightPrior
 
 
 class SDEBNN(AbstractRandomFunction):
@@ -242,7 +245,7 @@ class SDEBNN(AbstractRandomFunction):
                 h, z = layer(h), None if z is None else layer(z)
                 continue
             out = layer(h, z, key=layer_key)
-            h, z = out.h, out.inducing
+            h, z = out.states.hidden, out.states.inducing
             kl = kl + out.kl
             kl_path, kl_initial = kl_path + out.kl_path, kl_initial + out.kl_initial
             reports.append(out.report)
@@ -267,7 +270,7 @@ class SDEBNN(AbstractRandomFunction):
         *,
         key: PRNGKeyArray,
         index: int | Array | None = None,
-    ) -> list[PyTree[Float[Array, "times ..."]]]:
+    ) -> list[DepthState]:
         """What the weights and hidden units of each block do over depth.
 
         Args:
@@ -277,8 +280,7 @@ class SDEBNN(AbstractRandomFunction):
             index: which draw.
 
         Returns:
-            For each block `{"w", "h", "z"}`: weights, hidden units, and those of the
-            inducing inputs; depth is the leading axis.
+            The states of each block; depth is the leading axis.
 
         Raises:
             ValueError: depths that do not begin at 0 and end at 1.
@@ -290,9 +292,9 @@ class SDEBNN(AbstractRandomFunction):
             if not isinstance(layer, SDEBlock):
                 h, z = layer(h), None if z is None else layer(z)
                 continue
-            ys = layer.trajectory(h, z, ts, key=layer_key)
-            found.append(ys)
-            h, z = ys["h"][-1], None if z is None else ys["z"][-1]
+            found.append(layer.trajectory(h, z, ts, key=layer_key))
+            last = jax.tree.map(lambda a: a[-1], found[-1])
+            h, z = last.hidden, last.inducing
         return found
 
     def member(self, number: int | Array) -> AbstractRandomFunction:

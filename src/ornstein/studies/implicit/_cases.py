@@ -31,7 +31,9 @@ from ...prior import fan_in_prior
 from ...recipe import ScaleName
 from ...train import (
     Constant,
+    KLWeight,
     Linear,
+    Run,
     RunFolder,
     fit,
     implicit_options,
@@ -307,8 +309,7 @@ def _train(
         batch_size=BATCH_SIZE,
         augmentation=augmentation,
         snr_decay=None,
-        run=run,
-        resume=is_begun,
+        run=Run(run, resume=is_begun),
         **_options(case, method),
     )
     save_model(final, (found.model, found.likelihood, found.state))
@@ -337,7 +338,7 @@ def _options(case: Case, method: str) -> dict[str, Any]:
             "optimiser": optax.adam,
             "learning_rate": 1e-3,
             "schedule": Constant(),
-            "kl_warmup": 2 / 3,
+            "kl": KLWeight(warmup=2 / 3),
         }
     return {
         "optimiser": nesterov(case.weight_decay),

@@ -43,7 +43,7 @@ from ...prediction import predict
 from ...prior import fan_in_prior
 from ...recipe import ScaleName
 from ...report import save_figure
-from ...train import Fit, fit
+from ...train import Fit, KLWeight, fit
 from .._study import Experiment, Study
 
 DEPTHS = (1, 2, 3, 4, 5)
@@ -62,7 +62,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "num_draws": 2,
     },
 }
-"""Of `fit`, beside Adam."""
+"""Of `fit`, beside Adam; `kl_warmup` is that of its `KLWeight`."""
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
@@ -105,6 +105,7 @@ def _fit(
     model_key, fit_key = jax.random.split(jax.random.key(seed))
     assert data.y_scaling is not None
     scale = _NOISE / float(np.squeeze(data.y_scaling.scale))
+    options = dict(_OPTIONS[method])
     return fit(
         _build(method, depth, key=model_key),
         data.train,
@@ -113,7 +114,8 @@ def _fit(
         num_epochs=num_steps,  # of one batch
         batch_size=len(data.train),
         snr_decay=None,
-        **_OPTIONS[method],
+        kl=KLWeight(warmup=options.pop("kl_warmup", 0.0)),
+        **options,
     )
 
 

@@ -30,7 +30,7 @@ from ...likelihood import Categorical
 from ...network import initial_state
 from ...prediction import Fitted, predict
 from ...recipe import ScaleName
-from ...train import Constant, Linear, RunFolder, fit, implicit_options
+from ...train import Constant, KLWeight, Linear, Run, RunFolder, fit, implicit_options
 from .._study import Experiment, Study
 from ._photographs import OfBytes, Photographs, RandomResizedCrop, read_photographs
 
@@ -162,7 +162,7 @@ def _trained(
         "weights": Constant(),
         "noise": Linear(6 / 15, 10 / 15, 0.25),
     }
-    options["kl_warmup"] = 0.0
+    options["kl"] = KLWeight()
     folder = study.folder / "runs" / f"ibnn-{num_components}"
     is_begun = (folder / "config.json").is_file()
     is_begun = is_begun and RunFolder.open(folder).config == settings
@@ -180,8 +180,7 @@ def _trained(
         batch_size=budget.batch_size,
         augmentation=RandomResizedCrop(SIDE),
         snr_decay=None,
-        run=run,
-        resume=is_begun,
+        run=Run(run, resume=is_begun),
         **options,
     )
     run.complete()

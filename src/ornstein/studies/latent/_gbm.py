@@ -33,7 +33,7 @@ from ...prediction import Prediction, predict
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...sde import Checkpointed, EulerMaruyama, Grid, StickTheLanding
-from ...train import Fit, fit
+from ...train import Fit, KLWeight, fit
 from .._study import Experiment, Study
 from ._gbm_law import known
 
@@ -185,7 +185,7 @@ def _learned(make: Any, data: Data, settings: _Settings, seed: int) -> dict[str,
         num_epochs=settings.epochs,
         batch_size=settings.batch_size,
         learning_rate=settings.learning_rate,
-        kl_warmup=settings.kl_warmup,
+        kl=KLWeight(warmup=settings.kl_warmup),
     )
     return _judge(fitted, data, settings, key=test_key)
 

@@ -29,7 +29,7 @@ from ...prediction import Prediction
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...sde import Checkpointed, EulerMaruyama, Grid, OrnsteinUhlenbeck
-from ...train import Constant, Fit, fit
+from ...train import Constant, Fit, KLWeight, fit
 from .._same_for_all import SameForAll
 from .._study import Experiment, Study
 
@@ -107,7 +107,7 @@ def learned(series: Series, likelihood: OverTime, plan: Plan, *, seed: int) -> F
         batch_size=plan.num_paths,
         learning_rate=plan.learning_rate,
         schedule=Constant(),
-        kl_warmup=min(1.0, 100 / plan.num_updates),
+        kl=KLWeight(warmup=min(1.0, 100 / plan.num_updates)),
         snr_decay=None,
     )
 

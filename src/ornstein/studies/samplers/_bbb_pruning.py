@@ -18,7 +18,7 @@ from ...nn import MLP
 from ...prediction import predict
 from ...prior import ScaleMixturePrior
 from ...recipe import ScaleName
-from ...train import RunFolder, fit, load_model, save_model, save_sparse
+from ...train import Run, RunFolder, fit, load_model, save_model, save_sparse
 from .._study import Experiment, Study
 
 _EPOCHS: dict[ScaleName, int] = {"quick": 40, "gpu": 100, "full": 600}
@@ -75,8 +75,7 @@ def _train(folder: Path, train: Split, settings: dict[str, Any]) -> dict[str, An
         learning_rate=2e-3,
         clip_norm=None,
         snr_decay=None,
-        run=run,
-        resume=is_begun,
+        run=Run(run, resume=is_begun),
     )
     save_model(folder / _FINAL, found.model)
     last = {name: float(values[-1]) for name, values in found.history.items()}

@@ -36,7 +36,7 @@ from ...prediction import Fitted, predict
 from ...prior import GaussianPrior, fan_in_prior
 from ...recipe import ScaleName
 from ...sampling import sample
-from ...train import fit
+from ...train import KLWeight, fit
 from .._study import Experiment, Study
 
 PUBLISHED = {
@@ -159,7 +159,7 @@ def _fit(
         num_epochs=round(budget * _NUM_STEPS) * batch_size // len(split),
         batch_size=batch_size,
         learning_rate=3e-3,
-        kl_warmup=0.3,
+        kl=KLWeight(warmup=0.3),
         snr_decay=None,
     )
 

@@ -33,7 +33,7 @@ from ...sde import (
     Reversible,
     sdeint,
 )
-from ...train import ELBO, elbo_loss, fit
+from ...train import ELBO, Validation, elbo_loss, fit
 from .._study import Experiment, Study
 
 _GRADIENTS: dict[str, AbstractGradient] = {
@@ -93,7 +93,7 @@ def _trained(recipe: Recipe, name: str) -> dict[str, Any]:
         prepared.likelihood,
         key=Keys.of(recipe).fit,
         # Without it one call of the program runs several epochs, and each has no time.
-        validation=Split(test.x[:1], test.y[:1]),
+        validation=Validation(Split(test.x[:1], test.y[:1])),
         **fit_options(recipe, prepared.data),
     )
     history = found.history

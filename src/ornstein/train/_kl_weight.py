@@ -1,4 +1,4 @@
-r"""How an epoch's batches share the KL of the weights.
+r"""How much the KL counts in the loss: over the run, and over an epoch's batches.
 
 With M batches an epoch, batch i = 1, ..., M counts the KL $M \pi_i$ times, where
 $\sum_i \pi_i = 1$: the epoch's losses add up to that of the whole data set.
@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._types import Array, Float, Int, RealScalar
+from ._check import check_fraction
 
 
 class AbstractKLSplit(eqx.Module):
@@ -50,3 +51,39 @@ class GeometricSplit(AbstractKLSplit):
         """See `AbstractKLSplit`."""
         total = -math.expm1(-num_batches * math.log(2.0))
         return num_batches / total * jnp.exp2(-(batch.astype(float) + 1.0))
+
+
+_UNIFORM = UniformSplit()
+
+
+class KLWeight(eqx.Module):
+    r"""How much the KL counts: its weight, the warm-up to it, and who shares it.
+
+    Attributes:
+        weight: $\beta$ after the warm-up. The loss is the bound on the evidence at 1
+            only.
+        warmup: fraction of the steps over which $\beta$ rises from 0 in a straight
+            line.
+        split: how an epoch's batches share the KL of the weights: `UniformSplit()`, or
+            `GeometricSplit()`, with which the recorded `loss` differs from batch to
+            batch and only its mean over an epoch compares.
+    """
+
+    weight: float = 1.0
+    warmup: float = 0.0
+    split: AbstractKLSplit = _UNIFORM
+
+    def __check_init__(self) -> None:
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            raise ValueError(
+                f"`KLWeight.weight` must be finite and not negative, got "
+                f"{self.weight}: 1 is the evidence lower bound."
+            )
+        check_fraction("KLWeight.warmup", self.warmup)
+
+    def at(self, step: Int[Array, ""], num_steps: int) -> Float[Array, ""]:
+        r"""$\beta$ at a step of a run of known length."""
+        num_rising = self.warmup * num_steps
+        if num_rising < 1:
+            return jnp.asarray(self.weight)
+        return self.weight * jnp.minimum(step.astype(float) / num_rising, 1.0)
