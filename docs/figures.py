@@ -115,8 +115,7 @@ def pruning(results: Path) -> Data:
 
 
 FIGURES: dict[str, Callable[[Path], Data]] = {
-    drawn.__name__: drawn
-    for drawn in (corruptions, dial, gbm, implicit_depth, pruning)
+    drawn.__name__: drawn for drawn in (corruptions, dial, gbm, implicit_depth, pruning)
 }
 
 

@@ -69,11 +69,9 @@ def _filled(text: str) -> str:
 
 def _wrapped(block: str) -> str:
     lines = block.strip("\n")
-    if re.match(r"[|#!<`\-\s]|\Z", lines):
+    if re.match(r"[|#!<\-\s]|```|\Z", lines):
         return block
-    wrapped = textwrap.fill(
-        lines, 88, break_long_words=False, break_on_hyphens=False
-    )
+    wrapped = textwrap.fill(lines, 88, break_long_words=False, break_on_hyphens=False)
     return block.replace(lines, wrapped)
 
 
