@@ -5,6 +5,7 @@ A page `::: ornstein.room` shows what the room's `__init__.py` exports and docum
 """
 
 import ast
+import operator
 import re
 from pathlib import Path
 
@@ -106,3 +107,48 @@ def test_every_page_is_in_the_navigation():
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     listed = set(re.findall(r"^\s+- (\S+\.md)$", NAV, flags=re.MULTILINE))
     assert {page for page in pages if not page.startswith("adr/")} == listed
+
+
+PAGES = [*DOCS.glob("*.md"), *DOCS.glob("guide/*.md"), DOCS.parent / "CONTRIBUTING.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_named_in_the_guide_are_there(page: Path):
+    """Catches a page that still names `experiments/` (`tests/test_x.py` was seen)."""
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"(?<![\w/.])((?:[\w.]+/)+_*\w+\.py)\b", text)
+    found = [PACKAGE, DOCS.parent]
+    gone = [name for name in named if not any((at / name).is_file() for at in found)]
+    assert not gone, gone
+
+
+def test_architecture_names_every_room():
+    """Catches a room that nobody is told of."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    missing = [name for name in folders | modules if f"`{name}`" not in text]
+    assert not missing, missing
+
+
+def test_guide_says_what_a_subclass_gives():
+    """Catches a contract that has changed (`AbstractPathKL` gave "one step's")."""
+    text = (DOCS / "guide" / "extending.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| .* \| `orn\.([\w.]+)` \| (.*) \|$", text, flags=re.MULTILINE
+    )
+    assert len(rows) == 9
+    for path, given in rows:
+        base = operator.attrgetter(path)(ornstein)
+        wanted = set(base.__abstractmethods__) | base.__abstractvars__
+        wanted |= base.__abstractclassvars__
+        assert wanted == set(re.findall(r"`([a-z_]+)`", given)), path
+
+
+def test_elbo_takes_twelve_files():
+    """The table of the page that answers it: no more, and each of them there."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    answer = text.split("## How is the SDE-BNN's ELBO computed?")[1]
+    named = re.findall(r"^\| \d+ \| `(\S+?)` \|", answer, flags=re.MULTILINE)
+    assert 8 < len(set(named)) <= 12
+    assert all((PACKAGE / name).is_file() for name in named)
