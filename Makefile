@@ -15,7 +15,7 @@ export ORNSTEIN_DATA ?= $(SHARED_DATA)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format types docs bench clean
+.PHONY: help demo test test-slow lint format types pages docs bench clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12
@@ -40,6 +40,10 @@ format: $(VENV)/.stamp-dev ## let ruff rewrite the files
 
 types: $(VENV)/.stamp-dev $(VENV)/.stamp-test ## pyright
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+pages: $(VENV)/.stamp-core ## write README.md and docs/results from results/*.json
+	$(BIN)/python -m docs.render
+	$(BIN)/python -m docs.figures
 
 docs: $(VENV)/.stamp-docs ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -81,7 +81,7 @@ def check_fits_memory(path: Path) -> None:
     """Refuse a regular file that is larger than this machine's memory.
 
     Raises:
-        UnreadableError: likewise.
+        UnreadableError: saying its size and the machine's memory.
     """
     check_regular(path)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

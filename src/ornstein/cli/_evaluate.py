@@ -50,12 +50,13 @@ class Evaluate:
     Attributes:
         run_folder: what `ornstein train` or `sample` wrote.
         solver: in place of the run's; the same weights.
-        dt: likewise.
+        dt: the solver's step in place of the run's; the same weights.
         rtol: adaptive steps with this relative tolerance.
         atol: and this absolute one.
         draws: functions averaged over; the run's number by default.
         ood: also how well uncertainty tells noise, and rotated images, from test rows.
-        ood_data: likewise the test rows of another data set, brought to the same form.
+        ood_data: also how well it tells the test rows of another data set, brought to
+            the same form.
         noise_sweep: also the entropy, accuracy and NLL of test rows that turn into
             noise: Gaussian, and salt and pepper for images.
         corruptions: also errors and calibration under the corruptions of CIFAR-10-C at
@@ -63,7 +64,8 @@ class Evaluate:
         corruption_rows: of the first test rows, for --corruptions; all by default.
         dial: also scores and drift evaluations at each of these steps, all along one
             path, such as --dial 0.5 0.25 0.1.
-        dial_rtol: likewise at each of these relative tolerances.
+        dial_rtol: also scores and drift evaluations at each of these relative
+            tolerances.
         json: print the result as JSON, and nothing else, on standard output.
     """
 

@@ -32,12 +32,12 @@ def assemble(
         name: as `load` takes it.
         train: inputs (rows, features) or (rows, height, width, channels), and targets:
             class numbers (rows,) or numbers (rows, outputs).
-        test: likewise.
+        test: inputs and targets of the test rows, in the same form.
         class_names: for classification, the name of each class number; `None` means
             regression.
         x_scaling: instead of one fitted on the training inputs: a column's own, or a
             colour channel's for images.
-        y_scaling: likewise for the targets of a regression.
+        y_scaling: instead of one fitted on the training targets of a regression.
         feature_names: of the columns of the inputs.
         target_names: of the columns of the targets.
         notes: what readers of figures must know.

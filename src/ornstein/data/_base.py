@@ -49,7 +49,8 @@ class Standardisation(eqx.Module):
 
     Attributes:
         mean: broadcasts against one example.
-        scale: likewise; positive (1 where a feature is constant).
+        scale: broadcasts against one example; positive (1 where a feature is
+            constant).
         axes: the axes of the training array, rows among them, that share one mean
             and scale: (0,) for columns, (0, 1, 2) for the channels of images. `None`
             where mean and scale were given rather than fitted.
@@ -148,11 +149,12 @@ class Data(eqx.Module):
         validation: held out of training for choosing, or `None`.
         test: rows for the final judgement.
         num_classes: classes, or `None` where there are none.
-        class_names: their names in the order of their numbers; empty likewise.
+        class_names: their names in the order of their numbers; empty where there are no
+            classes.
         x_scaling: what was done to the inputs.
         y_scaling: what was done to the targets, or `None`.
         feature_names: the columns of `x`, where the source names them.
-        target_names: the columns of `y`, likewise.
+        target_names: the columns of `y`, where the source names them.
         notes: sentences to print beside any figure that comes from these data.
         clock: how the times of the user's own sequences became `Series.ts`, or `None`.
     """

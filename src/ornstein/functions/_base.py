@@ -17,6 +17,7 @@ Module = TypeVar("Module")
 WEIGHTS = "weights"
 NOISE = "noise"
 FROZEN = "frozen"
+"""The label of a leaf that training leaves as it is."""
 
 LogRatio: TypeAlias = Literal["shared", "rows"]
 """Whose log q / p a draw knows: of what all rows of a batch share, or of each row."""
@@ -34,7 +35,8 @@ class Draw(eqx.Module):
         state: batch statistics for the next call, or `None`.
         terms: what `kl` is made of, for logs: values in nats by name, whatever
             estimator `kl` itself comes from.
-        local_terms: what `local_kl` is made of, likewise, for each example.
+        local_terms: what `local_kl` is made of, for logs: values of each example in
+            nats by name.
         report: of the differential equations solved for it, or `None`.
         log_ratio: "shared" if all rows met one draw, of which `kl` is the log density
             ratio log q / p with its whole gradient; "rows" if `local_kl` is that of

@@ -21,8 +21,8 @@ class AbstractAdaptiveKernel(AbstractKernel):
 
     Attributes:
         step_size: where the warm-up starts; what is used where there is none.
-        inverse_mass: the diagonal of the inverse mass, likewise: one number, or a tree
-            like the position.
+        inverse_mass: the diagonal of the inverse mass where the warm-up starts, or what
+            is used where there is none: one number, or a tree like the position.
         temperature: T; the chain moves on U / T.
         target_acceptance: the mean acceptance probability that the step size is
             adapted to.

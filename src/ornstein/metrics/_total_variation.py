@@ -11,7 +11,7 @@ def total_variation(
     r"""$\frac12 \sum_k |p_k - q_k|$: 0 for equal masses, 1 for disjoint ones.
 
     Args:
-        first: masses that sum to 1.
-        second: likewise.
+        first: masses of one distribution, which sum to 1.
+        second: the other's masses of the same places, which sum to 1.
     """
     return 0.5 * float(np.sum(abs(first - second)))

@@ -16,7 +16,7 @@ class GaussianPrior(AbstractLeafPrior):
 
     Args:
         scale: standard deviation; one number, or an array of the leaf's shape.
-        mean: likewise.
+        mean: of each entry; one number, or an array of the leaf's shape.
     """
 
     scale: Float[Array, "..."]

@@ -46,6 +46,7 @@ KernelName = Literal[
     "sgld",
     "sgnht",
 ]
+"""What `ornstein sample --kernel` takes."""
 
 _DIAGNOSED_ROWS = 20
 _DIAGNOSED_SAMPLES = 250

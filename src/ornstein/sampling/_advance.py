@@ -21,7 +21,7 @@ class Sampler(eqx.Module):
 
     Attributes:
         kernel: of every chain.
-        potential: likewise.
+        potential: of the density that every chain samples.
         keys: one for each chain.
     """
 

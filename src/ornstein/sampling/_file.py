@@ -75,7 +75,7 @@ def load_samples(
     Args:
         folder: as `sample(folder=...)` or `save_samples` wrote it.
         model: a network of the same structure, shapes and types.
-        likelihood: likewise.
+        likelihood: of the same structure, with the samples' parameters put in.
         where: as `sample` was given it.
 
     Raises:

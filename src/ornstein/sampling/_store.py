@@ -131,7 +131,7 @@ def write_header(
         settings: of a run whose chains may go on, as JSON.
         starts: where chains began, in words.
         chain_info: of chains that are over, as JSON.
-        checksums: likewise.
+        checksums: of the arrays of chains that are over, by name.
     """
     num_chains, num_samples = jax.tree.leaves(like)[0].shape[:2]
     header = {

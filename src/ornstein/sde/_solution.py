@@ -13,7 +13,8 @@ class Solution(eqx.Module):
         ys: the state there; each leaf has the times as its leading axis.
         path_kl: the estimate of the path KL from the first time to each of `ts`, in
             nats, made for its gradient; `None` unless asked for.
-        half_squares: ∫ ½‖u‖² dt likewise: what to log. The same as `path_kl` for `KL`.
+        half_squares: ∫ ½‖u‖² dt from the first time to each of `ts`, in nats: what to
+            log. The same as `path_kl` for `KL`.
         stats: `num_steps`, `num_drift_evaluations` (forward),
             `num_drift_evaluations_backward` (what differentiating adds; absent where
             it is not known beforehand), and for `ReversibleHeun`

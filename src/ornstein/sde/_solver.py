@@ -24,16 +24,27 @@ from ._problem import Problem, Rates, State
 # subclasses, so that a solver object means the same to both; two have the name that
 # the SDE literature gives them, because `Euler` and `ItoMilstein` beside
 # `StratonovichMilstein` would not be found by someone who looks for them here.
+# Strong orders are for diagonal noise, and held by tests.
 EulerMaruyama = diffrax.Euler
+"""Itô, strong order 0.5 (1 for additive noise): diffrax's `Euler`."""
 Milstein = diffrax.ItoMilstein
+"""Itô, strong order 1: diffrax's `ItoMilstein`."""
 StratonovichMilstein = diffrax.StratonovichMilstein
+"""Stratonovich, strong order 1: diffrax's class of that name."""
 EulerHeun = diffrax.EulerHeun
+"""Stratonovich, strong order 1; the drift by Euler's method."""
 Heun = diffrax.Heun
+"""Stratonovich, strong order 1, and 2 on ordinary differential equations."""
 Midpoint = diffrax.Midpoint
+"""Stratonovich, strong order 1, and 2 on ordinary differential equations."""
 ReversibleHeun = diffrax.ReversibleHeun
+"""Stratonovich, strong order 1; algebraically reversible, as `Reversible` needs."""
 SRA1 = diffrax.SRA1
+"""For additive noise, strong order 1.5 (Rößler, 2010)."""
 ShARK = diffrax.ShARK
+"""For additive noise, strong order 1.5 (Foster et al., 2023): diffrax's choice."""
 Tsit5 = diffrax.Tsit5
+"""For ordinary differential equations, order 5, with an error estimate."""
 
 
 class RK4(diffrax.AbstractERK):

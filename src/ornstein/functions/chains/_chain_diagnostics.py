@@ -23,7 +23,8 @@ class ChainDiagnostics(NamedTuple):
         r_hat: rank-normalised split R-hat; 1 where chains agree, above 1.01 they do
             not yet. NaN for a number that never moved.
         ess_bulk: independent draws that give the same error of a mean or median.
-        ess_tail: likewise of the 5 % and 95 % quantiles.
+        ess_tail: independent draws that give the same error of the 5 % and 95 %
+            quantiles.
     """
 
     r_hat: Float[Array, "..."]

@@ -13,7 +13,7 @@ class LatentStart(eqx.Module):
     Args:
         size: of z.
         mean: one number, or one for each dimension.
-        scale: standard deviations, likewise.
+        scale: standard deviations; one number, or one for each dimension.
         is_learned: train the mean and the logarithm of the scale.
     """
 

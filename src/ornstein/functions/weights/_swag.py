@@ -31,7 +31,7 @@ class SWAG(AbstractRandomFunction):
     Attributes:
         network: with its own parameters, of which those that have a `mean` are drawn.
         mean: $\bar\theta_T$, in the network's structure; `None` for what is fixed.
-        scale: square roots of $\Sigma_{diag}$, likewise.
+        scale: square roots of $\Sigma_{diag}$, in the structure of `mean`.
         deviations: the columns of $\hat D$, an axis of K in front.
 
     References:

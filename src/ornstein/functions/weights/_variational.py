@@ -49,7 +49,7 @@ class NormalFamily(AbstractFamily):
 
     Attributes:
         mean: $\mu$, in the network's structure.
-        rho: standard deviations before the softplus, likewise.
+        rho: standard deviations before the softplus, in the structure of `mean`.
     """
 
     mean: Params

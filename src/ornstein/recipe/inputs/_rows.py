@@ -51,7 +51,7 @@ def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
     Args:
         data: any; its validation rows stay.
         num_train: of the training rows, from the first; `None` for all.
-        num_test: likewise of the test rows.
+        num_test: of the test rows, from the first; `None` for all.
 
     Raises:
         ValueError: for more rows than there are, none, or a class without any.

@@ -33,6 +33,7 @@ SOLVERS: dict[str, Callable[[], diffrax.AbstractSolver]] = {
     "sra1": sde.SRA1,
     "stratonovich-milstein": sde.StratonovichMilstein,
 }
+"""The solvers by the names of `--solver`."""
 GRADIENTS: dict[str, Callable[[], sde.AbstractGradient]] = {
     "backprop": sde.Backprop,
     "checkpointed": sde.Checkpointed,

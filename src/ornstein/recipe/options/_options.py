@@ -13,11 +13,13 @@ ModelName = Literal[
     "latent-sde",
     "latent-ode",
 ]
+"""What `--model` takes."""
 LikelihoodName = Literal[
     "auto", "categorical", "bernoulli", "gaussian", "laplace", "cauchy", "student-t"
 ]
 EstimatorName = Literal["kl", "full", "stl"]
 StartName = Literal["gaussian", "point"]
+"""What `--start` takes: the law of w₀."""
 PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
 WeightNoiseName = Literal["plain", "local", "flipout"]
 NormName = Literal["batch", "frn", "none"]
@@ -36,6 +38,7 @@ SolverName = Literal[
     "sra1",
     "stratonovich-milstein",
 ]
+"""What `--solver` takes: names of `ornstein.sde`'s solvers."""
 GradientName = Literal["backprop", "checkpointed", "reversible", "backsolve"]
 ActivationName = Literal["elu", "mish", "rbf", "relu", "softplus", "swish", "tanh"]
 TimeLayerName = Literal[
@@ -239,7 +242,7 @@ class SolverOptions:
         solver: of the differential equation.
         dt: the step; it divides the depth, which is 1.
         rtol: relative tolerance: adaptive steps instead of dt.
-        atol: absolute tolerance: likewise.
+        atol: absolute tolerance of adaptive steps.
         gradient: how the solve is differentiated.
         estimator: of the KL: of the path, or of mean-field weights.
     """

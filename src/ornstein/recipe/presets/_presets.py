@@ -16,6 +16,7 @@ from ._implicit_presets import IMPLICIT, TABLE_2
 from ._series_presets import kind_of_sequences, latent_presets
 
 PresetName = Literal["cpu", "paper"]
+"""What `--preset` takes: a budget of minutes on a CPU, or the paper's."""
 LATENT: tuple[ModelName, ...] = ("latent-sde", "latent-ode")
 """The families that learn sequences."""
 

@@ -90,7 +90,7 @@ def kind_of_sequences(
     Args:
         data: as `--data` has it.
         time: the column of times, if one is named.
-        series: the column that tells series apart, likewise.
+        series: the column that tells series apart, if one is named.
     """
     if data in _NAMED:
         return data

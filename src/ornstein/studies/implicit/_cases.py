@@ -56,7 +56,7 @@ class Case(NamedTuple):
         methods: names of the table's rows, such as `ibnn-4` for four components.
         epochs: passes over the training rows.
         train_rows: the first so many; `None` for all.
-        test_rows: likewise.
+        test_rows: the first so many of the test rows; `None` for all.
         is_augmented: by crops and mirrors, as is usual for the data.
         learning_rate: of the weights.
         noise_rate: of the nodes, for each component.

@@ -114,7 +114,7 @@ def read_photographs(
         cache: of the files of bytes.
         side: of the network's images.
         num_train: so many, drawn at random; `None` for all.
-        num_test: likewise.
+        num_test: so many of the held-out ones; `None` for all.
         seed: decides which.
 
     Raises:

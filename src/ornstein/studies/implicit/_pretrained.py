@@ -52,7 +52,7 @@ class Budget(NamedTuple):
         components: K of each implicit row.
         num_epochs: over the training images; schedules stretch with it.
         num_train: images; `None` for all.
-        num_test: likewise.
+        num_test: images held out; `None` for all.
         batch_size: images in a step.
         num_draws: noises of each image in a step.
         num_each: draws from each component in the test.

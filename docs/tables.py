@@ -1,0 +1,203 @@
+"""What templates call: tables and cells that take more than one number."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from docs.records import Entry, Files, Rows, Values, read, shown
+
+_NUM_SPLITS = 20
+
+
+def made(found: Entry) -> str:
+    """How a file was made: the command, the commit, the machine and the seed."""
+    origin = found.provenance
+    command = re.sub(r" --out \S+| --overwrite", "", origin.command)
+    commit = origin.commit[:7]
+    return f"`{command}`, commit {commit}, {origin.device}, seed {origin.seed}"
+
+
+def spread(values: Values, form: str) -> str:
+    """The least and the most of several."""
+    return f"{shown(values.least, form)} to {shown(values.most, form)}"
+
+
+def table(rows: Sequence[Entry], *columns: tuple) -> str:
+    """A row for each entry.
+
+    Args:
+        rows: of any table; what one lacks is shown as "–".
+        columns: the header, the name of the value, its format and a factor.
+    """
+
+    def cell(row: Entry, name: str, form: str = "", factor: float = 1) -> str:
+        value = row.maybe(name)
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return shown(value if factor == 1 else factor * value, form)
+
+    headers = " | ".join(header for header, *_ in columns)
+    return _markdown(
+        headers, [[cell(row, *column) for _, *column in columns] for row in rows]
+    )
+
+
+def targets(found: Entry) -> str:
+    """What a benchmark measured, beside what was aimed at."""
+    lines = []
+    for row in found.targets:
+        aim = f"≥ {row.at_least:g}" if row.has("at_least") else ""
+        if row.has("at_most"):
+            aim = f"= {row.at_most:g}" if aim else f"≤ {row.at_most:g}"
+        form = ",.0f" if row.ratio > 1000 else ".2f"
+        missed = "" if row.is_met else ", missed"
+        lines.append([row.name, shown(row.ratio, form), f"{aim}{missed}"])
+    return _markdown("ratio | measured | aim", lines)
+
+
+def exactness_table(rows: Rows) -> str:
+    """Each target's methods: how many, and the row that is furthest off."""
+    lines = []
+    for target in dict.fromkeys(row.target for row in rows):
+        ours = rows.where(target=target)
+        worst = max(ours, key=lambda row: row.error)
+        lines.append(
+            [
+                target,
+                str(len(set(ours.all("method")))),
+                str(len(ours)),
+                f"{worst.error:.1f} ({worst.bound:g})",
+                f"{worst.method}, {worst.moment}",
+                shown(ours.given("power").most, ".3f"),
+            ]
+        )
+    head = "held to | methods | rows | largest error (bound) | of | largest power"
+    return _markdown(head, lines)
+
+
+def gradients(found: Entry) -> str:
+    """One solve's gradients: what they cost, and how far their losses part."""
+    lines = []
+    for name in ("backprop", "checkpointed", "reversible", "backsolve"):
+        apart = found.rows.one(gradient=name, seed="all")
+        first = found.rows.where(gradient=name)[0]
+        memory = [getattr(first, f"temporary_megabytes_{n}") for n in (5, 20, 80)]
+        difference = apart.largest_difference_from_backprop
+        cells = [f"`{name.title()}`", shown(difference, ".0e") if difference else "–"]
+        cells += [shown(megabytes, ".1f") for megabytes in memory]
+        cells += [f"{first.drift_evaluations}, {first.drift_evaluations_backward}"]
+        lines.append(cells)
+    head = "gradient | difference | 5 | 20 | 80 | drift evaluations, there and back"
+    return _markdown(head, lines)
+
+
+def corruptions(by_severity: Entry, summary: Entry, **labels: str) -> str:
+    """From clean images to the strongest corruptions, a row a model."""
+    lines = []
+    for name, label in labels.items():
+        model = name.replace("_", "-")
+        ends = [by_severity.rows.one(model=model, severity=s) for s in (0, 5)]
+        ours = summary.rows.one(model=model)
+        cells = [label]
+        for score, factor, form in (
+            ("error", 100, ".1f"),
+            ("ece", 100, ".1f"),
+            ("nll", 1, ".2f"),
+        ):
+            both = [shown(factor * getattr(end, score), form) for end in ends]
+            cells.append(" → ".join(both))
+        cells.append(shown(100 * ours.mce, ".1f"))
+        lines.append([*cells, shown(ours.mce_relative_to_clean, ".2f")])
+    head = (
+        " | error, %, clean → severity 5 | ECE × 10⁻² | NLL | mean corruption error, % "
+        "| the same over clean"
+    )
+    return _markdown(head, lines)
+
+
+def inducing_minus_plain(**files: Entry) -> str:
+    """What inducing inputs change on images, a row a data set and start."""
+    lines = []
+    for label, found in files.items():
+        for start in ("point", "gaussian"):
+            rows = found.rows.where(w0=start)
+            change = rows.one(drift="inducing minus plain")
+            plain = rows.where(drift="plain").all("elbo").mean
+            cells = [label, start, shown(change.elbo, "+.2f"), shown(plain, ",.0f")]
+            for name in ("nll", "ece", "auroc_noise", "auroc_rotated"):
+                cells.append(shown(getattr(change, name), "+.4f"))
+            lines.append([*cells, shown(change.train_seconds, "+.0f")])
+    head = " | w₀ | ELBO | of | NLL | ECE | AUROC, noise | AUROC, rotated | training, s"
+    return _markdown(head, lines)
+
+
+def calls(results: Path) -> dict[str, Callable[..., Any]]:
+    """What expressions may call.
+
+    Args:
+        results: the folder of files.
+    """
+    files = Files(results, {})
+
+    def runs(data: str, model: str) -> Rows:
+        """The seeds of a model of table 1."""
+        folder = results / "table1" / f"{data}-quick"
+        return Rows(read(path) for path in sorted(folder.glob(f"{model}-[0-9].json")))
+
+    def table1(data: str, **labels: str) -> str:
+        """Table 1, a row a model."""
+        digits = {"mnist": (2, 2, 4), "cifar10": (1, 1, 2)}[data]
+        lines = []
+        for model, label in labels.items():
+            ours = runs(data, model.replace("_", "-"))
+            if not set(ours.given("kl_weight")) <= {1.0}:
+                raise ValueError(f"{model} is not at KL weight 1, as the table says")
+            cells = [label, shown(ours[0].num_parameters, ",d")]
+            for name, count in zip(("accuracy", "ece", "nll"), digits, strict=True):
+                values = ours.all(name).times(1 if name == "nll" else 100)
+                cells.append(shown(values, f"± .{count}f"))
+            kl = ours.given("kl").mean or math.nan  # a point has none
+            cells.append(shown(kl, ",.0f" if kl > 1000 else ".1f"))
+            cells.append(shown(ours.all("epistemic_share").mean, ".2f"))
+            lines.append([*cells, str(len(ours))])
+        head = (
+            " | parameters | accuracy, % | ECE × 10⁻² | NLL | KL, nats "
+            "| epistemic share | seeds"
+        )
+        return _markdown(head, lines)
+
+    def uci_scores(name: str, method: str) -> str:
+        """RMSE / log likelihood over all splits; bold where it is at or better."""
+        found = files["uci"].rows.where(data=name, method=method)
+        if not found or found[0].num_splits < _NUM_SPLITS:
+            return "–"
+        text = _scores(name, found[0].rmse, found[0].log_likelihood)
+        return f"**{text}**" if found[0].at_or_better is True else text
+
+    def uci_within(name: str, method: str) -> str:
+        """The same of the splits that are finished, with choices within each."""
+        pieces = getattr(files["pieces"], "uci-full").pieces
+        names = [f"{name}_{method}_{split}" for split in range(_NUM_SPLITS)]
+        rows = Rows(pieces.maybe(piece).value for piece in names if pieces.has(piece))
+        if not rows:
+            return "–"
+        rmse, log_likelihood = rows.all("rmse").mean, rows.all("log_likelihood").mean
+        return f"{_scores(name, rmse, log_likelihood)} ({len(rows)})"
+
+    found = (abs, corruptions, exactness_table, gradients, inducing_minus_plain, len)
+    found += (made, max, min, runs, spread, table, table1, targets)
+    return {call.__name__: call for call in (*found, uci_scores, uci_within)}
+
+
+def _scores(name: str, rmse: float, log_likelihood: float) -> str:
+    return f"{rmse:.{3 if name == 'kin8nm' else 2}f} / {shown(log_likelihood, '.2f')}"
+
+
+def _markdown(head: str, lines: list[list[str]]) -> str:
+    """A table; the headers are one text, " | " between them."""
+    rule = "|".join("---" for _ in head.split(" | "))
+    return "\n".join(
+        [f"| {head} |", f"|{rule}|", *(f"| {' | '.join(line)} |" for line in lines)]
+    )
