@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import tyro
 
 from .._files import lock_folder
+from ..evaluation import audit
 from ..recipe import (
     Keys,
     Prepared,
     SampleRecipe,
     check_sampling,
-    judge_samples,
     prepare,
     provenance,
     run_sampling,
@@ -134,8 +134,13 @@ def _carry_out(
             "kl_weight": None,
             "notes": [*data.notes, *samples.notes],
         }
-        scores, prediction = judge_samples(
-            samples, prepared, num_draws=options.test_draws
+        keys = Keys.of(prepared.recipe)
+        scores, prediction = audit(
+            samples,
+            data,
+            num_draws=options.test_draws,
+            test_key=keys.test,
+            bound_key=keys.bound,
         )
         seconds = time.monotonic() - started
         result |= scores
@@ -148,7 +153,7 @@ def _carry_out(
             prediction,
             data,
             history={},
-            key=Keys.of(prepared.recipe).test,
+            key=keys.test,
             num_draws=options.test_draws,
         )
         written.append(run.write_result(result))
