@@ -11,7 +11,7 @@ from ornstein.cli import main
 from ornstein.cli._evaluate import Evaluate
 from ornstein.cli._run_folder import load_run
 from ornstein.data import Split, load
-from ornstein.evaluation import judge_corruptions
+from ornstein.evaluation import corruption_scores
 from ornstein.recipe import Keys
 
 TRAIN = "--model implicit --data digits --num-components 2 --num-draws 1 --test-draws 4"
@@ -42,7 +42,7 @@ def test_evaluate_prints_and_writes_corruptions(run: Path, capsys):
     found = json.loads((run / "evaluation.json").read_text())["corruptions"]
     _, prepared, fit = load_run(run)
     key = jax.random.fold_in(jax.random.fold_in(Keys.of(prepared.recipe).test, 4), 3)
-    by_hand = judge_corruptions(fit, prepared.data, num_draws=4, key=key, num_rows=25)
+    by_hand = corruption_scores(fit, prepared.data, num_draws=4, key=key, num_rows=25)
     assert found["mce"] == pytest.approx(by_hand["mce"])
     assert len(found["rows"]) == 95
     for row, own in zip(found["rows"], by_hand["rows"], strict=True):

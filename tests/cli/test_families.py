@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
-from ornstein.evaluation._audit import Judged
 from ornstein.evaluation._evaluate import evaluate
 from ornstein.functions import prune
-from ornstein.prediction import predict
+from ornstein.prediction import FittedModel, predict
 from ornstein.recipe import Keys, Recipe, prepare
 from ornstein.train import Fit, load_model, load_sparse
 
@@ -69,7 +68,7 @@ def test_prune_judges_what_it_writes(run: Path, capsys):
     for found, leaf in pairs:
         np.testing.assert_array_equal(found, leaf)
     assert result["num_weights"] == expected.num_weights
-    left = Judged(sparse, fit.likelihood)
+    left = FittedModel(sparse, fit.likelihood)
     scores = evaluate(predict(left, test.x, key=key, num_draws=4), test.y)
     for name in ("rmse", "nll", "crps"):
         assert result[name] == pytest.approx(scores[name], rel=1e-4)

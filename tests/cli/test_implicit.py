@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
-from ornstein.evaluation import Judged
 from ornstein.evaluation._evaluate import component_diversity, evaluate
 from ornstein.network import initial_state
-from ornstein.prediction import predict
+from ornstein.prediction import FittedModel, predict
 from ornstein.recipe import Keys, Prepared, Recipe, prepare
 from ornstein.train import load_model, recompute_statistics, save_model
 
@@ -25,11 +24,11 @@ def train(path: Path, options: str) -> dict:
     return json.loads((path / "result.json").read_text())
 
 
-def by_hand(run: Path) -> tuple[Prepared, Judged]:
+def by_hand(run: Path) -> tuple[Prepared, FittedModel]:
     recipe = Recipe.from_json(json.loads((run / "config.json").read_text())["recipe"])
     prepared = prepare(recipe)
     like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
-    return prepared, Judged(*load_model(run / "checkpoints" / "final.npz", like))
+    return prepared, FittedModel(*load_model(run / "checkpoints" / "final.npz", like))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 import ornstein as orn
 from ornstein.cli import main
 from ornstein.data import load_series_csv, read_long_csv
-from ornstein.evaluation import Judged
+from ornstein.prediction import FittedModel
 from ornstein.recipe import Keys, Recipe, prepare
 from ornstein.train import ProgressBar
 
@@ -52,7 +52,9 @@ def by_hand(run: Path) -> tuple:
     recipe = Recipe.from_json(json.loads((run / "config.json").read_text())["recipe"])
     prepared = prepare(recipe)
     like = (prepared.model, prepared.likelihood)
-    return prepared, Judged(*orn.load_model(run / "checkpoints" / "final.npz", like))
+    return prepared, FittedModel(
+        *orn.load_model(run / "checkpoints" / "final.npz", like)
+    )
 
 
 def test_result_is_what_the_library_says(runs: Path):

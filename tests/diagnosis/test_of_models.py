@@ -15,7 +15,7 @@ from diagnosis.small_fit import DATA, over_blocks, scaled, train_small, with_mod
 import ornstein as orn
 from ornstein.diagnosis import diagnose
 from ornstein.diagnosis._draws_agree import between_draws, draws_agree
-from ornstein.diagnosis._evidence import Case
+from ornstein.diagnosis._evidence import Evidence
 from ornstein.diagnosis._reversible_gap import _start_size, reversible_gap
 from ornstein.functions import LatentStart, NoRecognition
 from ornstein.nn import MLP
@@ -124,7 +124,7 @@ def test_reversible_gap(healthy: orn.Fit):
 def gaps_of(model: Any, x: Any, y: Any, likelihood: Any) -> tuple[float, float]:
     """As it is, and as `diagnose` has it."""
     fit, rows = orn.Fit(model, likelihood, None, {}), jax.tree.map(jnp.asarray, (x, y))
-    case = Case(fit, *rows, key=KEY, num_draws=2, history={}, num_data=None)
+    case = Evidence(fit, *rows, key=KEY, num_draws=2, history={}, num_data=None)
     assert case.drawn.report is not None
     gap = float(case.drawn.report.reversible_gap)
     return gap, reversible_gap(case).numbers["reversible_gap"]
@@ -191,7 +191,7 @@ def test_reversible_gap_of_another_model_of_sequences():
     model = orn.Deterministic(MLP(1, 1, (), key=jr.key(0)))
     fit = orn.Fit(model, orn.Gaussian(0.1), None, {})
     x = jax.tree.map(jnp.asarray, series)
-    case = Case(fit, x, x, key=KEY, num_draws=1, history={}, num_data=None)
+    case = Evidence(fit, x, x, key=KEY, num_draws=1, history={}, num_data=None)
     assert _start_size(case) == pytest.approx(np.sqrt((9 + 16 + 16) / 3))
 
 
@@ -220,7 +220,7 @@ def test_classes_by_hand():
     network = MLP(2, 2, (), key=jr.key(0))
     fit = orn.Fit(orn.MeanField(network, init_scale=0.3), orn.Categorical(), None, {})
     rows = map(jnp.asarray, (x, split.y))
-    case = Case(fit, *rows, key=KEY, num_draws=8, history={}, num_data=None)
+    case = Evidence(fit, *rows, key=KEY, num_draws=8, history={}, num_data=None)
     logits = np.asarray(case.drawn.prediction.outputs, np.float64)
     probs = scipy.special.softmax(logits, axis=-1)
     entropy = lambda p: np.mean(np.sum(scipy.special.entr(p), axis=-1))

@@ -11,12 +11,11 @@ import scipy.special
 import scipy.stats
 
 from ornstein.data import load
-from ornstein.evaluation import Judged, judge
-from ornstein.evaluation._audit import in_target_units
-from ornstein.evaluation._evaluate import component_diversity
+from ornstein.evaluation import audit, component_diversity, in_target_units
 from ornstein.functions import ImplicitBNN
 from ornstein.likelihood import Categorical, Gaussian
 from ornstein.nn import MLP, Flattened
+from ornstein.prediction import FittedModel
 
 
 def test_scores_in_the_targets_own_units(tmp_path):
@@ -42,7 +41,7 @@ def implicit():
     model = ImplicitBNN(
         network, num_components=4, init_spread=1.0, key=jax.random.key(1)
     )
-    return Judged(model, Gaussian(0.3)), load("toy/cos")
+    return FittedModel(model, Gaussian(0.3)), load("toy/cos")
 
 
 def test_bound_of_an_implicit_network_has_the_kl_of_its_mixture(implicit):
@@ -51,7 +50,7 @@ def test_bound_of_an_implicit_network_has_the_kl_of_its_mixture(implicit):
     """
     fit, data = implicit
     keys = {"test_key": jax.random.key(2), "bound_key": jax.random.key(3)}
-    scores, _ = judge(fit, data, num_draws=8, **keys)
+    scores, _ = audit(fit, data, num_draws=8, **keys)
     mean = np.asarray(fit.model.mixture.mean, np.float64)
     scale = np.asarray(fit.model.mixture.scale, np.float64)
     rng = np.random.default_rng(0)
@@ -85,10 +84,10 @@ def test_strata_of_classes_are_compared():
     """Only with as many draws of each, and only of classes."""
     network = Flattened(MLP(64, 10, (6,), key=jax.random.key(0)))
     model = ImplicitBNN(network, num_components=2, key=jax.random.key(1))
-    fit, data = Judged(model, Categorical()), load("digits")
+    fit, data = FittedModel(model, Categorical()), load("digits")
     keys = {"test_key": jax.random.key(2), "bound_key": jax.random.key(3)}
-    scores, prediction = judge(fit, data, num_draws=4, **keys)
+    scores, prediction = audit(fit, data, num_draws=4, **keys)
     expected = component_diversity(prediction, 2)
     assert {name: scores[name] for name in expected} == expected
-    scores, _ = judge(fit, data, num_draws=3, **keys)
+    scores, _ = audit(fit, data, num_draws=3, **keys)
     assert "disagreement" not in scores

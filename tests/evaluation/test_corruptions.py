@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from ornstein.data import ByteScale, Data, corrupt, load
-from ornstein.evaluation import Judged, judge_corruptions
+from ornstein.evaluation import corruption_scores
 from ornstein.evaluation._corruptions import summarise_corruptions
 from ornstein.evaluation._evaluate import evaluate
 from ornstein.functions import ImplicitBNN
 from ornstein.likelihood import Categorical, Gaussian
 from ornstein.nn import MLP, Flattened
-from ornstein.prediction import predict
+from ornstein.prediction import FittedModel, predict
 
 NAMES = ("fog", "gaussian_noise")
 
@@ -30,16 +30,16 @@ def data() -> Data:
 
 
 @pytest.fixture(scope="module")
-def fit() -> Judged:
+def fit() -> FittedModel:
     network = Flattened(MLP(64, 10, (8,), key=jax.random.key(0)))
     model = ImplicitBNN(network, num_components=2, key=jax.random.key(1))
-    return Judged(model, Categorical())
+    return FittedModel(model, Categorical())
 
 
-def test_rows_are_scores_of_corrupted_images(fit: Judged, data: Data):
+def test_rows_are_scores_of_corrupted_images(fit: FittedModel, data: Data):
     """Catches images of another severity or scale, other functions, another order."""
     key, lines = jax.random.key(2), []
-    found = judge_corruptions(
+    found = corruption_scores(
         fit,
         data,
         num_draws=4,
@@ -97,17 +97,19 @@ def test_means_are_over_the_right_axis():
     assert math.isnan(perfect["per_severity"][0]["error_std"])
 
 
-def test_bad_input(fit: Judged, data: Data):
+def test_bad_input(fit: FittedModel, data: Data):
     key = jax.random.key(0)
     with pytest.raises(
         ValueError, match="digits is a classification with a `Gaussian`"
     ):
-        judge_corruptions(Judged(fit.model, Gaussian(1.0)), data, num_draws=2, key=key)
+        corruption_scores(
+            FittedModel(fit.model, Gaussian(1.0)), data, num_draws=2, key=key
+        )
     with pytest.raises(ValueError, match="toy/cos is a regression"):
-        judge_corruptions(fit, load("toy/cos"), num_draws=2, key=key)
+        corruption_scores(fit, load("toy/cos"), num_draws=2, key=key)
     with pytest.raises(ValueError, match="no corruptions to judge by"):
-        judge_corruptions(fit, data, num_draws=2, key=key, corruptions=())
+        corruption_scores(fit, data, num_draws=2, key=key, corruptions=())
     with pytest.raises(ValueError, match="no corruption 'rain'"):
-        judge_corruptions(fit, data, num_draws=2, key=key, corruptions=("rain",))
+        corruption_scores(fit, data, num_draws=2, key=key, corruptions=("rain",))
     with pytest.raises(ValueError, match="0 rows are not among the 360"):
-        judge_corruptions(fit, data, num_draws=2, key=key, num_rows=0)
+        corruption_scores(fit, data, num_draws=2, key=key, num_rows=0)

@@ -12,22 +12,21 @@ import pytest
 from functions.small_model import X, away_from_prior, small_model
 
 from ornstein.data import Split
-from ornstein.evaluation import Judged
 from ornstein.evaluation._dial import common_step, dial
 from ornstein.functions import Deterministic
 from ornstein.likelihood import Gaussian
-from ornstein.prediction import predict
+from ornstein.prediction import FittedModel, predict
 
 SPLIT = Split(X, np.sin(X[:, :1]))
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Judged:
-    return Judged(away_from_prior(small_model()), Gaussian(0.5))
+def fitted() -> FittedModel:
+    return FittedModel(away_from_prior(small_model()), Gaussian(0.5))
 
 
 @pytest.fixture(scope="module")
-def rows(fitted: Judged) -> list[dict]:
+def rows(fitted: FittedModel) -> list[dict]:
     key = jr.key(0)
     return dial(fitted, SPLIT, key=key, num_draws=4, dts=(0.5, 0.25, 0.1, 0.01))
 
@@ -75,5 +74,9 @@ def test_a_model_without_a_solver():
     model = Deterministic(eqx.nn.MLP(2, 1, 2, 1, key=jax.random.key(0)))
     with pytest.raises(TypeError, match="which `Deterministic` has none of"):
         dial(
-            Judged(model, Gaussian(1.0)), SPLIT, key=jr.key(0), num_draws=1, dts=(1.0,)
+            FittedModel(model, Gaussian(1.0)),
+            SPLIT,
+            key=jr.key(0),
+            num_draws=1,
+            dts=(1.0,),
         )

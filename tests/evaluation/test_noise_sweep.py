@@ -6,12 +6,12 @@ import pytest
 import scipy.stats
 
 from ornstein.data import Data, Split, Standardisation, load, mix_with_noise
-from ornstein.evaluation import Judged, as_inputs, entropy_correlation, noise_sweep
+from ornstein.evaluation import entropy_correlation, inputs_like, noise_sweep
 from ornstein.evaluation._evaluate import evaluate
 from ornstein.functions import ImplicitBNN
 from ornstein.likelihood import Categorical, Gaussian
 from ornstein.nn import MLP, Flattened
-from ornstein.prediction import predict
+from ornstein.prediction import FittedModel, predict
 
 CLASSES = ("a", "b", "c")
 
@@ -29,13 +29,13 @@ def photos(side: int, channels: int, peak: float, num_rows: int = 20) -> Data:
 
 
 @pytest.fixture(scope="module")
-def fit() -> Judged:
+def fit() -> FittedModel:
     network = Flattened(MLP(16, 3, (8,), key=jax.random.key(0)))
     model = ImplicitBNN(network, num_components=2, key=jax.random.key(1))
-    return Judged(model, Categorical())
+    return FittedModel(model, Categorical())
 
 
-def test_rows_are_scores_of_noisy_inputs(fit: Judged):
+def test_rows_are_scores_of_noisy_inputs(fit: FittedModel):
     """Catches new functions or new noise at each intensity, and parts exchanged."""
     split = photos(4, 1, 1.0).test
     rows = noise_sweep(
@@ -83,8 +83,8 @@ def test_correlation_is_of_ranks():
     assert np.isnan(entropy_correlation(constant)["one"])
 
 
-def test_sweep_is_of_classes(fit: Judged):
-    numbers = Judged(fit.model, Gaussian(0.1))
+def test_sweep_is_of_classes(fit: FittedModel):
+    numbers = FittedModel(fit.model, Gaussian(0.1))
     with pytest.raises(ValueError, match="this fit has a `Gaussian` likelihood"):
         noise_sweep(numbers, photos(4, 1, 1.0).test, key=jax.random.key(0), num_draws=2)
 
@@ -96,14 +96,14 @@ def test_other_data_take_the_form_of_ours():
     ours, theirs = photos(4, 3, 255.0), photos(4, 1, 16.0)
     raw = theirs.x_scaling.undo(theirs.test.x) * (255 / 16)
     expected = ours.x_scaling.apply(np.repeat(raw, 3, -1).astype(np.float32))
-    np.testing.assert_allclose(as_inputs(theirs, ours), expected, atol=1e-4)
+    np.testing.assert_allclose(inputs_like(theirs, ours), expected, atol=1e-4)
     # Colour to grey: white stays white, whatever the weights of its channels.
-    grey = as_inputs(ours, theirs)
+    grey = inputs_like(ours, theirs)
     assert grey.shape == (20, 4, 4, 1)
     white = theirs.x_scaling.apply(np.full((1, 4, 4, 1), 16, np.float32))
     np.testing.assert_allclose(grey[:1], white, atol=1e-4)
     # A flat image stays flat in another size.
-    larger = as_inputs(photos(8, 3, 1.0), ours)
+    larger = inputs_like(photos(8, 3, 1.0), ours)
     assert larger.shape == (20, 4, 4, 3)
     np.testing.assert_allclose(larger[0], ours.test.x[0], atol=1e-3)
 
@@ -111,6 +111,6 @@ def test_other_data_take_the_form_of_ours():
 def test_other_data_that_cannot_be_made_alike():
     ours, four = photos(4, 3, 1.0), photos(4, 4, 1.0)
     with pytest.raises(ValueError, match="have 4 channels and the model takes 3"):
-        as_inputs(four, ours)
+        inputs_like(four, ours)
     with pytest.raises(ValueError, match="toy/cos has rows of 1 numbers.*takes images"):
-        as_inputs(load("toy/cos"), ours)
+        inputs_like(load("toy/cos"), ours)

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 import ornstein as orn
-from ornstein.evaluation._audit import gain
+from ornstein.evaluation import nll_gain
 from ornstein.likelihood import OverTime
 from ornstein.prediction import Prediction
 
@@ -76,13 +76,13 @@ def test_gain_is_of_values():
     """Catches a gain of whole series, nats a row."""
     ours = Prediction(jnp.asarray(OUTPUTS), LIKELIHOOD)
     other = Prediction(jnp.asarray(OUTPUTS[:1]), LIKELIHOOD)
-    found = gain("gain", ours, other, orn.data.Split(Y, Y))
+    gain, gain_se = nll_gain(ours, other, Y)
     nll = [orn.evaluate(p, Y)["nll"] for p in (other, ours)]
-    assert found["gain"] == pytest.approx(nll[0] - nll[1], rel=1e-5)
+    assert gain == pytest.approx(nll[0] - nll[1], rel=1e-5)
     differences = np.array([3 * END - sum(map(log_phi, (0, 2, 2))), 0.0])
-    residuals = differences - found["gain"] * np.array([3, 1])
+    residuals = differences - gain * np.array([3, 1])
     error = math.sqrt(np.sum(residuals**2) / 2) / 2
-    assert found["gain_se"] == pytest.approx(error, rel=1e-4)
+    assert gain_se == pytest.approx(error, rel=1e-4)
 
 
 def log_phi(z: float) -> float:

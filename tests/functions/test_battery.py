@@ -2,7 +2,8 @@
 
 Seen failing: an index whose draw depends on the number of rows or on their order, a key
 left out, a state that a draw loses, labels of another structure, batch statistics
-labelled as trained.
+labelled as trained, a plain network that says it is random, a record or a KL that its
+draws do not have.
 """
 
 from typing import Any, NamedTuple
@@ -178,6 +179,34 @@ def test_parts_of_a_draw(case: Case):
     assert all(np.isfinite(float(term)) for term in training.terms.values())
     moved = not eqx.tree_equal(training.state, case.state)
     assert moved == (case.state is not None)
+
+
+def test_posterior_parts_are_what_draws_show(case: Case):
+    """What audits and diagnoses ask must be so of draws."""
+    case = in_prediction(case)
+    parts, num_strata = case.function.posterior_parts(), case.function.num_strata
+    draws = [draw(case, jr.key(1), jnp.asarray(i)) for i in range(num_strata + 1)]
+    first, *others = draws
+    differ = any(not np.allclose(first.output, other.output) for other in others)
+    assert parts.is_random == differ
+    terms = first.terms | first.local_terms
+    assert parts.kl_record in {None, "kl", *terms}
+    assert parts.has_noisy_path == ("kl_path" in first.terms)
+    assert parts.has_bound
+    assert parts.num_parameters is None
+    assert all(0.01 < scale < 10 for scale in parts.noise_scales().values())
+    assert (parts.noise_share is not None) == ("kl_path" in first.local_terms)
+    if parts.noise_share is not None:
+        assert 0.01 < parts.noise_share(inputs_of(case), jr.key(2)) < 1
+    if parts.kl_estimate is not None:
+        assert set(parts.kl_estimate.stand_ins) <= set(terms)
+        for of in (parts.kl_estimate.estimate, *parts.kl_estimate.stand_ins.values()):
+            assert np.isfinite(float(of(jr.key(2))))
+    assert parts.start_size is None or 0.01 < parts.start_size < 100
+    for model in parts.ablations.values():
+        without = draw(case._replace(function=model), jr.key(1), jnp.asarray(0))
+        assert without.output.shape == first.output.shape
+        assert float(without.kl) <= float(first.kl) + 1e-3
 
 
 def test_labels_are_the_functions_own_tree(case: Case):

@@ -11,6 +11,7 @@ import pytest
 import scipy.special
 import scipy.stats
 
+from ornstein.functions import PosteriorParts
 from ornstein.functions._base import AbstractRandomFunction, Draw, draw_key, no_local_kl
 from ornstein.likelihood import (
     AbstractLikelihood,
@@ -48,6 +49,9 @@ class RandomLinear(AbstractRandomFunction):
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
 
     def labels(self):
         return jax.tree.map(lambda _: "weights", self)

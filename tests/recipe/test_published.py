@@ -6,8 +6,8 @@ from pathlib import Path
 import jax
 import pytest
 
-from ornstein.evaluation import Judged
-from ornstein.evaluation._audit import num_trained
+from ornstein.evaluation import num_trained
+from ornstein.prediction import FittedModel
 from ornstein.recipe import Recipe, list_recipes, load_recipe, prepare
 from ornstein.recipe._published import (
     count_parameters,
@@ -76,14 +76,14 @@ def test_counts_from_shapes_are_those_of_the_model(tmp_path: Path):
         path = write(tmp_path / "mine.json", quick=quick)
         _, recipe = load_recipe("digits", path, "quick")
         prepared = prepare(recipe)
-        fit = Judged(prepared.model, prepared.likelihood)
+        fit = FittedModel(prepared.model, prepared.likelihood)
         assert count_parameters(recipe, (8, 8, 1)) == num_trained(fit) > 0
 
 
 def test_counts_of_a_latent_model_are_those_of_the_model(data_dir: Path):
     _, recipe = load_recipe("mocap", "latent-sde", "quick")
     prepared = prepare(recipe.changed(data_dir=str(data_dir)))
-    fit = Judged(prepared.model, prepared.likelihood)
+    fit = FittedModel(prepared.model, prepared.likelihood)
     assert count_parameters(recipe, (300, 50)) == num_trained(fit) == 28_479
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ornstein.data._base import Split
+from ornstein.functions import PosteriorParts
 from ornstein.functions._base import (
     AbstractRandomFunction,
     Draw,
@@ -56,6 +57,9 @@ class LinearMeanField(AbstractRandomFunction):
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
 
     def labels(self) -> PyTree[str]:
         labels = label_tree(self, "weights", frozen=lambda m: m.prior_scale)

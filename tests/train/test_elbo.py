@@ -18,7 +18,13 @@ from train.linear_model import (
 )
 
 from ornstein.data._base import Split
-from ornstein.functions import Flipout, MeanField, SampledKL, StickTheLandingKL
+from ornstein.functions import (
+    Flipout,
+    MeanField,
+    PosteriorParts,
+    SampledKL,
+    StickTheLandingKL,
+)
 from ornstein.functions._base import AbstractRandomFunction, Draw, label_tree
 from ornstein.likelihood import Gaussian
 from ornstein.prior import GaussianPrior
@@ -97,6 +103,9 @@ class PriorDraws(AbstractRandomFunction):
         del number
         return self
 
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
+
     def labels(self) -> Any:
         return label_tree(self, "weights")
 
@@ -138,6 +147,9 @@ class Members(AbstractRandomFunction):
 
     def member(self, number: Any) -> AbstractRandomFunction:
         return Members(self.values[number][None], 1, 1)
+
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
 
     def labels(self) -> Any:
         return label_tree(self, "weights")
@@ -190,6 +202,9 @@ class RowLatents(AbstractRandomFunction):
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
 
     def labels(self) -> Any:
         return label_tree(self, "weights")

@@ -24,6 +24,7 @@ from train.linear_model import (
 )
 
 from ornstein.data._base import Split
+from ornstein.functions import PosteriorParts
 from ornstein.functions._base import AbstractRandomFunction, Draw, label_tree
 from ornstein.likelihood import Categorical, Gaussian
 from ornstein.train import (
@@ -182,6 +183,9 @@ def test_the_step_is_compiled_once():
             del number
             return self
 
+        def posterior_parts(self) -> PosteriorParts:
+            return PosteriorParts()
+
         def labels(self):
             return label_tree(self, "weights", frozen=lambda m: m.inner.prior_scale)
 
@@ -241,6 +245,9 @@ class Plain(AbstractRandomFunction):
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
 
     def labels(self) -> Any:
         return label_tree(self, "weights")
@@ -454,6 +461,9 @@ class Counter(AbstractRandomFunction):
         del number
         return self
 
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
+
     def labels(self) -> Any:
         return label_tree(self, "weights")
 
@@ -486,6 +496,9 @@ class Diverging(AbstractRandomFunction):
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
 
     def labels(self) -> Any:
         return label_tree(self, "weights")
@@ -610,6 +623,9 @@ def test_nothing_to_train_is_refused():
         def member(self, number: Any) -> AbstractRandomFunction:
             del number
             return self
+
+        def posterior_parts(self) -> PosteriorParts:
+            return PosteriorParts()
 
         def labels(self):
             return label_tree(self, "frozen")

@@ -11,6 +11,7 @@ import scipy.stats
 from train.test_fit import quick_fit
 
 import ornstein as orn
+from ornstein.functions import PosteriorParts
 from ornstein.functions._base import AbstractRandomFunction, Draw, no_local_kl
 from ornstein.train import Constant, EarlyStopping, Validation, _validate as module
 
@@ -36,6 +37,9 @@ class Wobbling(AbstractRandomFunction):
     def member(self, number):
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
 
     def labels(self):
         frozen = jax.tree.map(lambda leaf: "frozen", self)

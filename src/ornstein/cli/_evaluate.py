@@ -15,19 +15,18 @@ from .._files import lock_folder, write_atomically
 from .._types import Float
 from ..data import Data, load
 from ..evaluation import (
-    Judged,
-    as_inputs,
+    audit,
+    corruption_scores,
     dial,
+    dial_settings,
     entropy_correlation,
     evaluate_ood,
-    judge,
-    judge_corruptions,
-    judge_ood,
+    inputs_like,
     noise_sweep,
-    turned_models,
+    ood_scores,
 )
-from ..functions import PosteriorSamples, with_solver
-from ..prediction import predict
+from ..functions import with_solver
+from ..prediction import FittedModel, predict
 from ..recipe import (
     SOLVERS,
     Keys,
@@ -35,7 +34,6 @@ from ..recipe import (
     SolverName,
     build_stepsize,
     first_rows,
-    judge_samples,
     provenance,
 )
 from ..train import RunFolder
@@ -95,9 +93,9 @@ class Evaluate:
         recipe, data = prepared.recipe, prepared.data
         if data.task == "series":
             self._check_series(data)
-        is_sampled = isinstance(fit, PosteriorSamples)
+        is_sampled = fit.model.posterior_parts().has_stored_samples
         if not is_sampled:
-            fit = Judged(self._with_solver(fit.model), fit.likelihood, fit.state)
+            fit = FittedModel(self._with_solver(fit.model), fit.likelihood, fit.state)
         elif self._turns_the_solver():
             raise ValueError(
                 f"{run.path} holds samples of a plain network, which has no solver: "
@@ -110,7 +108,7 @@ class Evaluate:
             )
         self._check_corruptions(data)
         if self.dial or self.dial_rtol:  # what cannot be turned stops it here
-            turned_models(fit.model, dts=self.dial, rtols=self.dial_rtol)
+            dial_settings(fit.model, dts=self.dial, rtols=self.dial_rtol)
         others = self._other_inputs(prepared)
         draws = recipe.training.test_draws if self.draws is None else self.draws
         say_draws(fit, draws, terminal)
@@ -123,17 +121,14 @@ class Evaluate:
             "num_draws": draws,
             "notes": list(data.notes),
         }
-        if isinstance(fit, PosteriorSamples):
-            scores, prediction = judge_samples(fit, prepared, num_draws=draws)
-        else:
-            scores, prediction = judge(
-                fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound
-            )
+        scores, prediction = audit(
+            fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound
+        )
         result |= scores
         key = jax.random.fold_in(keys.test, draws)
         ood: dict[str, Any] = {}
         if self.ood:
-            ood |= judge_ood(fit, data, prediction, num_draws=draws, key=key)
+            ood |= ood_scores(fit, data, prediction, num_draws=draws, key=key)
         if others is not None:
             other_key = jax.random.fold_in(key, 1)
             outside = predict(fit, others, key=other_key, num_draws=draws)
@@ -146,7 +141,7 @@ class Evaluate:
             correlation = entropy_correlation(rows)
             result["noise_sweep"] = {"rows": rows, "entropy_correlation": correlation}
         if self.corruptions:
-            result["corruptions"] = judge_corruptions(
+            result["corruptions"] = corruption_scores(
                 fit,
                 data,
                 key=jax.random.fold_in(key, 3),
@@ -241,7 +236,7 @@ class Evaluate:
         other = load(self.ood_data, data_dir=options.data_dir)
         if options.test_rows is not None:
             other = first_rows(other, None, min(options.test_rows, len(other.test)))
-        return as_inputs(other, prepared.data)
+        return inputs_like(other, prepared.data)
 
     def _with_solver(self, model: Any) -> Any:
         stepsize: sde.AbstractStepsize | None = None

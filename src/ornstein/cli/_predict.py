@@ -14,7 +14,7 @@ import numpy as np
 import tyro
 
 from .._files import lock_folder, write_atomically
-from ..data import Data, escaped, read_inputs
+from ..data import Data, escaped, in_raw_units, read_inputs
 from ..evaluation import refuse_non_finite_predictions
 from ..likelihood import AbstractLocationScaleLikelihood, Categorical
 from ..prediction import Fitted, Prediction, predict
@@ -196,8 +196,8 @@ def _numbers(prediction: Prediction, data: Data, level: float) -> dict[str, np.n
     values = {"median": prediction.median, "lower": lower, "upper": upper}
     if prediction.summary is not None:
         values = {"mean": prediction.mean, **values}
-    undo = lambda v: v if data.y_scaling is None else data.y_scaling.undo(v)
-    numbers = {name: undo(np.asarray(value)) for name, value in values.items()}
+    raw = lambda value: in_raw_units(np.asarray(value), data.y_scaling)
+    numbers = {name: raw(value) for name, value in values.items()}
     if prediction.summary is not None and prediction.summary.aleatoric is not None:
         scale = 1.0 if data.y_scaling is None else data.y_scaling.scale
         for name in ("epistemic", "aleatoric"):

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import tyro
 
 from .._files import lock_folder, write_atomically
-from ..evaluation import Judged, evaluate, refuse_non_finite_predictions
+from ..evaluation import evaluate, refuse_non_finite_predictions
 from ..functions import MeanField, prune
-from ..prediction import Fitted, predict
+from ..prediction import Fitted, FittedModel, predict
 from ..recipe import Keys, Prepared, provenance
 from ..train import RunFolder, save_sparse
 from ._output import check_outputs, inputs_of
@@ -123,7 +123,7 @@ def _judge(
     """How well the function predicts without this fraction of its weights."""
     pruned = prune(fit.model, fraction)
     test, key = prepared.data.test, Keys.of(prepared.recipe).test
-    left = Judged(pruned, fit.likelihood, fit.state)
+    left = FittedModel(pruned, fit.likelihood, fit.state)
     prediction = predict(left, test.x, key=key, num_draws=num_draws)
     refuse_non_finite_predictions(prediction)
     scores = evaluate(prediction, test.y)

@@ -10,10 +10,9 @@ from typing import Any
 
 from .._files import UnreadableError, check_regular
 from ..data import Data
-from ..evaluation import Judged
-from ..functions import PosteriorSamples
+from ..functions import are_whole_rounds
 from ..network import initial_state
-from ..prediction import Fitted
+from ..prediction import Fitted, FittedModel
 from ..recipe import Prepared, Recipe, SampleRecipe, open_sampling, prepare
 from ..sampling import SamplingPlan
 from ..train import (
@@ -238,8 +237,9 @@ def say_data(data: Data, terminal: Terminal) -> None:
 def say_draws(fit: Fitted, num_draws: int, terminal: Terminal) -> None:
     """That some functions count more than others in a number of draws, if they do."""
     num_strata = fit.model.num_strata
-    is_sampled = isinstance(fit, PosteriorSamples)
-    if num_draws % num_strata == 0 or (is_sampled and num_draws < num_strata):
+    is_sampled = fit.model.posterior_parts().has_stored_samples
+    is_fair = are_whole_rounds(num_draws, num_strata)
+    if is_fair or (is_sampled and num_draws < num_strata):
         return  # a few of many samples are a fair share of them
     what = "stored samples" if is_sampled else "members"
     terminal.say(
@@ -322,4 +322,4 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
             "the run's own back, or train again."
         )
     like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
-    return run, prepared, Judged(*load_model(final, like))
+    return run, prepared, FittedModel(*load_model(final, like))

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import tyro
 
 from .._files import lock_folder
+from ..evaluation import audit
 from ..recipe import (
     Keys,
     Prepared,
     SampleRecipe,
     check_sampling,
-    judge_samples,
     prepare,
     run_sampling,
 )
@@ -138,8 +138,13 @@ def _carry_out(
             "kl_weight": None,
             "notes": [*data.notes, *samples.notes],
         }
-        scores, prediction = judge_samples(
-            samples, prepared, num_draws=options.test_draws
+        keys = Keys.of(prepared.recipe)
+        scores, prediction = audit(
+            samples,
+            data,
+            num_draws=options.test_draws,
+            test_key=keys.test,
+            bound_key=keys.bound,
         )
         result |= scores
         result["provenance"] = calls.provenance()
@@ -151,7 +156,7 @@ def _carry_out(
             prediction,
             data,
             history={},
-            key=Keys.of(prepared.recipe).test,
+            key=keys.test,
             num_draws=options.test_draws,
         )
         written.append(run.write_result(result))

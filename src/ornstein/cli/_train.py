@@ -9,7 +9,7 @@ import tyro
 
 from .._files import lock_folder
 from ..diagnosis import diagnose
-from ..evaluation import judge
+from ..evaluation import audit
 from ..prediction import Prediction
 from ..recipe import (
     HELD_OUT,
@@ -190,7 +190,7 @@ def _carry_out(
 def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
     recipe, data, _, _ = prepared
     options, keys = recipe.training, Keys.of(recipe)
-    scores, prediction = judge(
+    scores, prediction = audit(
         fit,
         data,
         num_draws=options.test_draws,

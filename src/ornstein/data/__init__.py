@@ -1,12 +1,17 @@
 """Data sets by name, the user's own, and what is done to inputs."""
 
 from ._assemble import assemble as assemble, split_and_assemble as split_and_assemble
-from ._base import Data as Data, Split as Split, Standardisation as Standardisation
+from ._base import Data as Data, Split as Split
 from ._clock import Clock as Clock
 from ._error import DataError as DataError, DataNotFoundError as DataNotFoundError
 from ._inputs import read_inputs as read_inputs
 from ._load import list_data as list_data, load as load
 from ._series import Series as Series
+from ._standardise import (
+    Standardisation as Standardisation,
+    in_raw_units as in_raw_units,
+    in_standard_units as in_standard_units,
+)
 from .corruptions import (
     CORRUPTIONS as CORRUPTIONS,
     SEVERITIES as SEVERITIES,

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from ._base import Data, Split, Standardisation
+from ._base import Data, Split
 from ._error import DataError
 from ._hold_out import hold_out
+from ._standardise import Standardisation
 
 COLUMNS = (0,)
 CHANNELS = (0, 1, 2)

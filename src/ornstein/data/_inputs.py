@@ -7,8 +7,9 @@ from jaxtyping import Float
 
 from .._files import UnreadableError, check_regular
 from ._assemble import check_inputs, standardised
-from ._base import Data, Standardisation
+from ._base import Data
 from ._error import DataError, DataNotFoundError
+from ._standardise import Standardisation
 from .images import SUFFIXES, images_below, read_images
 from .tables import numeric_columns, read_array, read_table
 

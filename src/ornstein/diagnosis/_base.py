@@ -39,7 +39,7 @@ class Diagnosis(NamedTuple):
         return "\n\n".join(textwrap.fill(text, _WIDTH) for text in said)
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """What one check saw.
 
     Attributes:
@@ -51,5 +51,5 @@ class Checked(NamedTuple):
     message: str | None = None
 
 
-NOT_CHECKED = Checked({})
+NOT_CHECKED = CheckResult({})
 """What a check says of a model that it does not apply to."""

@@ -10,8 +10,8 @@ from ..likelihood import (
     Bernoulli,
 )
 from ..prediction import Prediction
-from ._base import NOT_CHECKED, Checked
-from ._evidence import Case
+from ._base import NOT_CHECKED, CheckResult
+from ._evidence import Evidence
 from ._halve import halved, has_fixed_steps
 
 MOVES = 0.05
@@ -19,20 +19,21 @@ MOVES = 0.05
 normal's standard deviation. Another eight draws change predictions by as much."""
 
 
-def coarse_step(case: Case) -> Checked:
+def coarse_step(evidence: Evidence) -> CheckResult:
     """Halve the steps on the same paths: does the prediction move?
 
     For steps of `Fixed` alone: adaptive ones answer for themselves.
     """
-    if not has_fixed_steps(case.model):
+    if not has_fixed_steps(evidence.model):
         return NOT_CHECKED
-    change = _distance(case.drawn.prediction, case.draw(halved(case.model)).prediction)
+    finer = evidence.draw(halved(evidence.model)).prediction
+    change = _distance(evidence.draws.prediction, finer)
     if change is None:
         return NOT_CHECKED
     numbers = {"change_by_half_step": change}
     if not change > MOVES:
-        return Checked(numbers)
-    return Checked(
+        return CheckResult(numbers)
+    return CheckResult(
         numbers,
         f"Half the step on the same paths moves the prediction by {change:.2g} in "
         "total variation: the result is the solver's as much as the model's. Halve "

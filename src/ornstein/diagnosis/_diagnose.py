@@ -10,11 +10,11 @@ import numpy as np
 from .._types import PRNGKeyArray
 from ..prediction import Fitted, FittedByDraw
 from ..train import Fit, check_data, check_positive
-from ._base import Checked, Diagnosis, Finding
+from ._base import CheckResult, Diagnosis, Finding
 from ._coarse_step import coarse_step
 from ._diffusion_gone import diffusion_gone
 from ._draws_agree import draws_agree
-from ._evidence import Case
+from ._evidence import Evidence
 from ._gradient import gradient_nan, gradient_noise
 from ._kl_still import kl_still
 from ._noise_drowns_drift import noise_drowns_drift
@@ -22,7 +22,7 @@ from ._num_data import wrong_num_data
 from ._point_start import point_start
 from ._reversible_gap import reversible_gap
 
-CHECKS: dict[str, Callable[[Case], Checked]] = {
+CHECKS: dict[str, Callable[[Evidence], CheckResult]] = {
     "gradient-nan": gradient_nan,
     "point-start": point_start,
     "draws-agree": draws_agree,
@@ -88,7 +88,7 @@ def diagnose(
     x, y = jax.tree.map(lambda a: jnp.asarray(a[chosen]), (x, y))
     if history is None:
         history = fit.history if isinstance(fit, Fit) else {}
-    case = Case(
+    evidence = Evidence(
         fit.for_draws(num_draws) if isinstance(fit, FittedByDraw) else fit,
         x,
         y,
@@ -99,7 +99,7 @@ def diagnose(
     )
     findings, numbers = [], {}
     for name, check in CHECKS.items():
-        checked = check(case)
+        checked = check(evidence)
         numbers |= checked.numbers
         if checked.message is not None:
             findings.append(Finding(name, checked.message, checked.numbers))

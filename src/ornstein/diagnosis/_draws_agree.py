@@ -2,24 +2,24 @@
 
 import numpy as np
 
-from ..functions import SDEBNN, Deterministic
-from ._base import NOT_CHECKED, Checked
-from ._evidence import Case
+from ._base import NOT_CHECKED, CheckResult
+from ._evidence import Evidence
 
 ALIKE = 1e-4
 """Share of the uncertainty that is between draws. A posterior of p parameters on N rows
 leaves about p / N: 10,000 rows for each parameter is more than networks get."""
 
 
-def draws_agree(case: Case) -> Checked:
+def draws_agree(evidence: Evidence) -> CheckResult:
     """Compare the spread of draws with the predictive uncertainty."""
-    share = _share(case) if _is_random(case) else None
+    can_differ = evidence.posterior.is_random and evidence.num_draws > 1
+    share = _share(evidence) if can_differ else None
     if share is None:
         return NOT_CHECKED
     numbers = {"epistemic_share": share}
     if not share < ALIKE:
-        return Checked(numbers)
-    return Checked(
+        return CheckResult(numbers)
+    return CheckResult(
         numbers,
         f"The draws agree: {share:.1g} of the predictive uncertainty is between them. "
         "This is one network, whatever it is called, and it does not know when it does "
@@ -28,25 +28,19 @@ def draws_agree(case: Case) -> Checked:
     )
 
 
-def _is_random(case: Case) -> bool:
-    if isinstance(case.model, SDEBNN):
-        return bool(case.noisy_blocks) and case.num_draws > 1
-    return not isinstance(case.model, Deterministic) and case.num_draws > 1
-
-
-def _share(case: Case) -> float | None:
-    summary = case.drawn.prediction.summary
+def _share(evidence: Evidence) -> float | None:
+    summary = evidence.draws.prediction.summary
     if summary is not None and summary.aleatoric is not None:
         # NaN stays: it is no share below any number.
         between = float(np.mean(np.asarray(summary.epistemic)))
         total = between + float(np.mean(np.asarray(summary.aleatoric)))
         return between / total if total != 0 else 0.0
-    return between_draws(case)  # without a variance: of what varies at all
+    return between_draws(evidence)  # without a variance: of what varies at all
 
 
-def between_draws(case: Case) -> float | None:
+def between_draws(evidence: Evidence) -> float | None:
     """Share of the outputs' variance, over draws and rows, that is between draws."""
-    signals = case.signals
+    signals = evidence.signals
     if signals is None:
         return None
     total = float(np.mean(np.var(signals, axis=(0, 1))))

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray, PyTree
 from ..data import Series
-from ..functions import SDEBNN, AbstractRandomFunction, SDEBlock
+from ..functions import AbstractRandomFunction, PosteriorParts, map_draws
 from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLocationScaleLikelihood,
@@ -26,7 +26,7 @@ SOME_SKILL = 0.1
 """Share of the targets' uncertainty that a fit explains, from which inputs matter."""
 
 
-class Drawn(NamedTuple):
+class RowDraws(NamedTuple):
     """Several draws on the rows.
 
     Attributes:
@@ -40,7 +40,7 @@ class Drawn(NamedTuple):
     report: SolveReport | None
 
 
-class Case:
+class Evidence:
     """A fit, rows to look at it on, and what is known of its training.
 
     Args:
@@ -71,23 +71,23 @@ class Case:
         self.history, self.num_data = history, num_data
         self.key, self.num_draws = key, num_draws
 
-    def draw(self, model: AbstractRandomFunction) -> Drawn:
+    def draw(self, model: AbstractRandomFunction) -> RowDraws:
         """The same draws of this fit's model, or of a relative of it."""
         outputs, terms, report = _draws(
             model, self.state, self.x, self.key, num_draws=self.num_draws
         )
         prediction = Prediction(outputs, self.likelihood)
-        return Drawn(prediction, {k: float(v) for k, v in terms.items()}, report)
+        return RowDraws(prediction, {k: float(v) for k, v in terms.items()}, report)
 
     @functools.cached_property
-    def drawn(self) -> Drawn:
+    def draws(self) -> RowDraws:
         """Draws of the fit itself."""
         return self.draw(self.model)
 
     @functools.cached_property
     def log_prob(self) -> Float[np.ndarray, " rows"]:
         """Of each row's target, nats."""
-        return np.asarray(self.drawn.prediction.log_prob(self.y), np.float64)
+        return np.asarray(self.draws.prediction.log_prob(self.y), np.float64)
 
     @functools.cached_property
     def skill(self) -> float:
@@ -96,7 +96,7 @@ class Case:
         For classes 1 − NLL / entropy of the classes' frequencies, for real targets 1 −
         mean squared error / variance. NaN for others, and where targets are constant.
         """
-        prediction = self.drawn.prediction
+        prediction = self.draws.prediction
         if isinstance(self.likelihood, Categorical):
             y = np.asarray(self.y)
             share = np.bincount(y) / y.size
@@ -114,20 +114,17 @@ class Case:
     @functools.cached_property
     def signals(self) -> Float[np.ndarray, "draws rows outputs"] | None:
         """Each draw's class probabilities or outputs; `None` if they are a tree."""
-        outputs = self.drawn.prediction.outputs
+        outputs = self.draws.prediction.outputs
         if not isinstance(outputs, jax.Array):
             return None
         if isinstance(self.likelihood, AbstractClassLikelihood):
             outputs = self.likelihood.probs(outputs)
         return np.asarray(outputs, np.float64).reshape(*outputs.shape[:2], -1)
 
-    @property
-    def noisy_blocks(self) -> tuple[SDEBlock, ...]:
-        """Solves of an SDE-BNN whose weights have noise; of other models, none."""
-        if not isinstance(self.model, SDEBNN):
-            return ()
-        blocks = (b for b in self.model.layers if isinstance(b, SDEBlock))
-        return tuple(block for block in blocks if block.is_noisy)
+    @functools.cached_property
+    def posterior(self) -> PosteriorParts:
+        """What the family says of itself."""
+        return self.model.posterior_parts()
 
 
 def _columns(
@@ -152,11 +149,9 @@ def _draws(
     *,
     num_draws: int,
 ) -> tuple[PyTree[Array], dict[str, Array], SolveReport | None]:
-    def one(index: Array) -> tuple:
-        own = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
-        draw = model(x, key=key, index=index, state=own)
-        return draw.output, draw.terms, draw.report
-
-    outputs, terms, report = jax.lax.map(one, jnp.arange(num_draws))
+    kept = lambda draw: (draw.output, draw.terms, draw.report)
+    outputs, terms, report = map_draws(
+        kept, model, x, key=key, num_draws=num_draws, state=state
+    )
     terms = jax.tree.map(jnp.mean, terms)
     return outputs, terms, jax.tree.map(jnp.max, report)

@@ -10,8 +10,8 @@ from ..functions import FROZEN
 from ..likelihood import AbstractLikelihood
 from ..network import in_inference
 from ..train import elbo_loss
-from ._base import Checked
-from ._evidence import SOME_SKILL, Case
+from ._base import CheckResult
+from ._evidence import SOME_SKILL, Evidence
 
 DEAD = 0.01
 """Signal-to-noise ratio that no noise has: the mean of |mean| / standard deviation of
@@ -28,23 +28,23 @@ _NUM_ROWS = 32
 """Of which a gradient is taken, where training recorded none."""
 
 
-def gradient_nan(case: Case) -> Checked:
+def gradient_nan(evidence: Evidence) -> CheckResult:
     """Look for NaN and infinity: in records, parameters, outputs, and a gradient."""
     places = [
         f"`history[{name!r}]`"
         for name in ("loss", "grad_norm", "kl")
-        if not np.all(np.isfinite(case.history.get(name, 0.0)))
+        if not np.all(np.isfinite(evidence.history.get(name, 0.0)))
     ]
-    if not _is_finite((case.model, case.likelihood)):
+    if not _is_finite((evidence.model, evidence.likelihood)):
         places.append("the parameters")
-    elif not _is_finite(case.drawn.prediction.outputs):
+    elif not _is_finite(evidence.draws.prediction.outputs):
         places.append("the outputs")
-    elif "grad_norm" not in case.history and not _is_finite(_gradient(case)):
+    elif "grad_norm" not in evidence.history and not _is_finite(_gradient(evidence)):
         places.append("the gradient at the parameters")
     numbers = {"num_places_not_finite": float(len(places))}
     if not places:
-        return Checked(numbers)
-    return Checked(
+        return CheckResult(numbers)
+    return CheckResult(
         numbers,
         f"There are NaN or infinite values in {' and '.join(places)}: nothing that "
         "this fit says can be relied on. Train again with a smaller learning rate and "
@@ -53,15 +53,15 @@ def gradient_nan(case: Case) -> Checked:
     )
 
 
-def gradient_noise(case: Case) -> Checked:
+def gradient_noise(evidence: Evidence) -> CheckResult:
     """Look at each group's recorded ratio of signal to noise.
 
     At an optimum gradients are noise alone, so that this is a fault only of a fit that
     explains nothing; entries without any gradient are one of any fit.
     """
-    steps = case.history.get("step")
+    steps = evidence.history.get("step")
     numbers, said = {}, []
-    for name, values in sorted(case.history.items()):
+    for name, values in sorted(evidence.history.items()):
         if not name.startswith("gradient_snr") or steps is None:
             continue
         settled = np.asarray(values)[np.asarray(steps) >= _SETTLED]
@@ -73,11 +73,11 @@ def gradient_noise(case: Case) -> Checked:
         group = name.removeprefix("gradient_snr").removeprefix("_") or "weights"
         if mean < DEAD:
             said.append(f"most entries of the {group} have none at all ({mean:.1g})")
-        elif mean < ONLY_NOISE and case.skill < SOME_SKILL:
+        elif mean < ONLY_NOISE and evidence.skill < SOME_SKILL:
             said.append(f"those of the {group} are noise ({mean:.2g}, noise has 0.06)")
     if not said:
-        return Checked(numbers)
-    return Checked(
+        return CheckResult(numbers)
+    return CheckResult(
         numbers,
         f"The gradients have no signal: by their ratio of signal to noise, "
         f"{' and '.join(said)}. Training has nothing to go by: take more `num_draws` "
@@ -90,15 +90,17 @@ def _is_finite(tree: PyTree) -> bool:
     return all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in arrays)
 
 
-def _gradient(case: Case) -> PyTree[Float[Array, "..."]]:
+def _gradient(evidence: Evidence) -> PyTree[Float[Array, "..."]]:
     """Of the loss in training, for what is trained."""
-    model = in_inference(case.model, value=False)
+    model = in_inference(evidence.model, value=False)
     is_trained = jax.tree.map(lambda label: label != FROZEN, model.labels())
     params, rest = eqx.partition(model, is_trained)
     if not jax.tree.leaves(params):
         return ()  # samples of a chain, for instance
-    batch = jax.tree.map(lambda a: a[:_NUM_ROWS], (case.x, case.y))
-    return _loss_gradient(params, rest, case.likelihood, case.state, batch, case.key)
+    batch = jax.tree.map(lambda a: a[:_NUM_ROWS], (evidence.x, evidence.y))
+    return _loss_gradient(
+        params, rest, evidence.likelihood, evidence.state, batch, evidence.key
+    )
 
 
 @eqx.filter_jit

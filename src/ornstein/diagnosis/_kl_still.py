@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from ..functions import ImplicitBNN, MeanField
-from ._base import NOT_CHECKED, Checked
-from ._evidence import Case
+from ._base import NOT_CHECKED, CheckResult
+from ._evidence import Evidence
 
 MOVED = 0.01
 """Smallest relative change that counts. The KL of a network that learns changes by more
@@ -18,12 +17,11 @@ _LEAST_EPOCHS = 3
 """Records are means over epochs; one or two say nothing about change."""
 
 
-def kl_still(case: Case) -> Checked:
+def kl_still(evidence: Evidence) -> CheckResult:
     """Look at the recorded KL over training."""
-    name = "kl_path" if case.noisy_blocks else "kl"
-    has_kl = case.noisy_blocks or isinstance(case.model, MeanField | ImplicitBNN)
-    values = case.history.get(name)
-    if not has_kl or values is None or len(values) < _LEAST_EPOCHS:
+    name = evidence.posterior.kl_record
+    values = None if name is None else evidence.history.get(name)
+    if values is None or len(values) < _LEAST_EPOCHS:
         return NOT_CHECKED
     least, most = float(np.min(values)), float(np.max(values))
     size = max(abs(least), abs(most))
@@ -34,8 +32,8 @@ def kl_still(case: Case) -> Checked:
     elif change < MOVED:
         seen = f"The KL stayed at {size:.4g} nats to {change:.1g} of itself"
     else:
-        return Checked(numbers)
-    return Checked(
+        return CheckResult(numbers)
+    return CheckResult(
         numbers,
         f"{seen} over {len(values)} epochs: training has not moved the posterior. "
         "Check that its parameters are trained (`model.labels()`), and try a larger "

@@ -7,8 +7,8 @@ that the $N$ that was used can be read off them.
 
 import numpy as np
 
-from ._base import NOT_CHECKED, Checked
-from ._evidence import Case
+from ._base import NOT_CHECKED, CheckResult
+from ._evidence import Evidence
 
 FACTOR = 2.0
 """Of numbers of examples. Batches left over at an epoch's end, rows held out, and KL
@@ -16,26 +16,26 @@ weights that change within an epoch make less; a batch's size in place of the da
 data that were repeated, make more."""
 
 
-def wrong_num_data(case: Case) -> Checked:
+def wrong_num_data(evidence: Evidence) -> CheckResult:
     """Compare the size in the recorded loss with the one that is given.
 
     Only where both are known. What it cannot see: a loop of one's own that records
     nothing, or whose loss isn't that of `elbo_loss`.
     """
-    used = num_data_used(case.history)
-    if used is None or case.num_data is None:
+    used = num_data_used(evidence.history)
+    if used is None or evidence.num_data is None:
         return NOT_CHECKED
     numbers = {"num_data_used": used}
-    ratio = used / case.num_data
+    ratio = used / evidence.num_data
     if 1 / FACTOR <= ratio <= FACTOR:
-        return Checked(numbers)
+        return CheckResult(numbers)
     what = "wide" if ratio < 1 else "narrow"
-    return Checked(
+    return CheckResult(
         numbers,
-        f"The loss counted {used:.4g} examples where there are {case.num_data}: the "
-        f"posterior is that of {ratio:.2g} times the data, and too {what}. Pass the "
-        "size of the whole data set as `num_data` to `elbo_loss` (not of a batch), and "
-        "count repeated or augmented rows once.",
+        f"The loss counted {used:.4g} examples where there are {evidence.num_data}: "
+        f"the posterior is that of {ratio:.2g} times the data, and too {what}. Pass "
+        "the size of the whole data set as `num_data` to `elbo_loss` (not of a batch), "
+        "and count repeated or augmented rows once.",
     )
 
 
@@ -56,9 +56,9 @@ def num_data_used(history: dict[str, np.ndarray]) -> float | None:
     return used if np.isfinite(used) and used > 0 else None
 
 
-def num_data_of(case: Case) -> float:
+def num_data_of(evidence: Evidence) -> float:
     """Examples behind the fit: as given, as recorded, or else the rows looked at."""
-    if case.num_data is not None:
-        return float(case.num_data)
-    used = num_data_used(case.history)
-    return float(case.drawn.prediction.num_rows) if used is None else used
+    if evidence.num_data is not None:
+        return float(evidence.num_data)
+    used = num_data_used(evidence.history)
+    return float(evidence.draws.prediction.num_rows) if used is None else used

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..functions import SDEBNN, SDEBlock, WeightDrift, without_drift
-from ._base import NOT_CHECKED, Checked
-from ._evidence import SOME_SKILL, Case
+from ..functions import AbstractRandomFunction, SDEBlock, WeightDrift
+from ._base import NOT_CHECKED, CheckResult
+from ._evidence import SOME_SKILL, Evidence
 from ._num_data import num_data_of
 
 IDLE = 0.01
@@ -17,21 +17,23 @@ IDLE = 0.01
 that gains less than a hundredth, and pays as little KL, does nothing one would see."""
 
 
-def point_start(case: Case) -> Checked:
+def point_start(evidence: Evidence) -> CheckResult:
     """Zero NN_φ, keep the draws: does anything change?"""
-    if not isinstance(case.model, SDEBNN) or not case.noisy_blocks:
+    posterior = evidence.posterior
+    if not posterior.has_noisy_path or "drift" not in posterior.ablations:
         return NOT_CHECKED
-    zeroed = case.draw(_without_drift(case.model)).prediction
-    rows = case.log_prob - np.asarray(zeroed.log_prob(case.y), np.float64)
+    without = _zeroed_in_place(evidence.model, otherwise=posterior.ablations["drift"])
+    zeroed = evidence.draw(without).prediction
+    rows = evidence.log_prob - np.asarray(zeroed.log_prob(evidence.y), np.float64)
     gain = float(rows.mean())
     error = float(rows.std(ddof=1)) / math.sqrt(rows.size) if rows.size > 1 else 0.0
-    kl = case.drawn.terms["kl_path"]
+    kl = evidence.draws.terms["kl_path"]
     numbers = {"drift_gain": gain, "drift_gain_se": error, "kl_path": kl}
-    has_points = all(block.rho is None for block in case.noisy_blocks)
-    is_idle = abs(gain) < max(IDLE, 2 * error) and kl < IDLE * num_data_of(case)
-    if not (has_points and is_idle and case.skill > SOME_SKILL):
-        return Checked(numbers)
-    return Checked(
+    is_idle = abs(gain) < max(IDLE, 2 * error) and kl < IDLE * num_data_of(evidence)
+    is_carried = posterior.starts_at_points and evidence.skill > SOME_SKILL
+    if not (is_carried and is_idle):
+        return CheckResult(numbers)
+    return CheckResult(
         numbers,
         f"Zeroing the drift network changes the log likelihood by {gain:.2g} ± "
         f"{error:.1g} nats a row, and the path KL is {kl:.2g} nats: the point w0 "
@@ -41,11 +43,15 @@ def point_start(case: Case) -> Checked:
     )
 
 
-def _without_drift(model: SDEBNN) -> SDEBNN:
-    """As `without_drift`; the package's own drift in place, which compiles nothing."""
+def _zeroed_in_place(
+    model: AbstractRandomFunction, *, otherwise: AbstractRandomFunction
+) -> AbstractRandomFunction:
+    """The package's own drifts with zeros in their last arrays: compiles nothing."""
     is_own = lambda node: isinstance(node, WeightDrift)
-    if not all(is_own(b.drift) for b in model.layers if isinstance(b, SDEBlock)):
-        return without_drift(model)
+    is_block = lambda node: isinstance(node, SDEBlock)
+    nodes = jax.tree.leaves(model, is_leaf=is_block)
+    if not all(is_own(node.drift) for node in nodes if is_block(node)):
+        return otherwise
     last = lambda drift: (drift.writes, drift.biases)
     zero = lambda tree: jax.tree.map(jnp.zeros_like, tree)
     zeroed = lambda drift: eqx.tree_at(last, drift, replace_fn=zero)

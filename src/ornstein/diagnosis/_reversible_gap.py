@@ -4,26 +4,25 @@ import jax
 import numpy as np
 
 from ..data import Series
-from ..functions import LatentODE, LatentSDE
-from ._base import NOT_CHECKED, Checked
-from ._evidence import Case
+from ._base import NOT_CHECKED, CheckResult
+from ._evidence import Evidence
 
 APART = 1.0
 """Of |y − ŷ| in units of what solves start from. The two are solutions of one equation;
 once they are that far apart, what comes out is the parasitic mode."""
 
 
-def reversible_gap(case: Case) -> Checked:
+def reversible_gap(evidence: Evidence) -> CheckResult:
     """Compare the largest gap at a solve's end with the size of its start."""
-    report = case.drawn.report
+    report = evidence.draws.report
     if report is None or not float(report.reversible_gap):
         return NOT_CHECKED
-    size, gap = _start_size(case), float(report.reversible_gap)
+    size, gap = _start_size(evidence), float(report.reversible_gap)
     relative = gap / size if size > 0 else gap
     numbers = {"reversible_gap": relative}
     if not relative > APART:
-        return Checked(numbers)
-    return Checked(
+        return CheckResult(numbers)
+    return CheckResult(
         numbers,
         f"At the end of a solve, the two states of the reversible solver are {gap:.2g} "
         f"apart, {relative:.2g} times the size of what it started from: it is not "
@@ -33,15 +32,13 @@ def reversible_gap(case: Case) -> Checked:
     )
 
 
-def _start_size(case: Case) -> float:
+def _start_size(evidence: Evidence) -> float:
     """The root mean square of the inputs, as which hidden units start, or of p(z₀)."""
-    model = case.model.member(0)  # of an ensemble of latent models, one of them
-    if isinstance(model, LatentODE | LatentSDE):
-        start = model.start
-        squares = [np.asarray(start.mean**2 + start.scale**2, np.float64)]
-    elif isinstance(case.x, Series):  # neither a clock nor a mask is a size
-        seen = np.asarray(case.x.values, np.float64)[np.asarray(case.x.mask)]
+    if evidence.posterior.start_size is not None:
+        return evidence.posterior.start_size
+    if isinstance(evidence.x, Series):  # neither a clock nor a mask is a size
+        seen = np.asarray(evidence.x.values, np.float64)[np.asarray(evidence.x.mask)]
         squares = [seen**2]
     else:
-        squares = [np.asarray(a, np.float64) ** 2 for a in jax.tree.leaves(case.x)]
+        squares = [np.asarray(a, np.float64) ** 2 for a in jax.tree.leaves(evidence.x)]
     return float(np.sqrt(np.mean([np.mean(square) for square in squares])))

@@ -1,16 +1,18 @@
 """What a fit is worth: scores, bounds, the solver's dial, corruptions, strangers."""
 
+from ._ablation import ablation_scores as ablation_scores, nll_gain as nll_gain
 from ._audit import (
-    NO_PATH_KL as NO_PATH_KL,
-    Judged as Judged,
-    gain as gain,
+    audit as audit,
     in_target_units as in_target_units,
-    judge as judge,
     num_trained as num_trained,
     refuse_non_finite_predictions as refuse_non_finite_predictions,
 )
-from ._corruptions import judge_corruptions as judge_corruptions
-from ._dial import dial as dial, turned_models as turned_models
+from ._bound import (
+    evidence_bound as evidence_bound,
+    series_evidence_bound as series_evidence_bound,
+)
+from ._corruptions import corruption_scores as corruption_scores
+from ._dial import dial as dial, dial_settings as dial_settings
 from ._evaluate import (
     component_diversity as component_diversity,
     evaluate as evaluate,
@@ -20,5 +22,4 @@ from ._noise_sweep import (
     entropy_correlation as entropy_correlation,
     noise_sweep as noise_sweep,
 )
-from ._ood import as_inputs as as_inputs, judge_ood as judge_ood
-from ._series_bound import bound_of_series as bound_of_series
+from ._ood import inputs_like as inputs_like, ood_scores as ood_scores

@@ -1,62 +1,30 @@
-"""What a finished run is worth: scores, the bound, and what the posterior does."""
+"""All that a result says of a fit: scores, the bound, and what its posterior does."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import metrics
 from .._types import PRNGKeyArray
-from ..data import Data, Series, Split
-from ..functions import (
-    FROZEN,
-    SDEBNN,
-    AbstractRandomFunction,
-    ImplicitBNN,
-    LatentSDE,
-    MixtureMeanKL,
-    MonteCarloKL,
-    without_drift,
-)
-from ..likelihood import AbstractClassLikelihood, AbstractLikelihood
-from ..network import in_inference
+from ..data import Data
+from ..functions import FROZEN, are_whole_rounds
+from ..likelihood import AbstractClassLikelihood
 from ..prediction import Fitted, Prediction, predict
 from ..train import NonFiniteError
+from ._ablation import ablation_scores
+from ._bound import evidence_bound
 from ._evaluate import component_diversity, evaluate
 
-_BOUND_ROWS = 10_000
-"""Of larger data sets the bound is estimated from this many training rows."""
+_NO_BOUND: dict[str, Any] = {"kl_path": None, "kl_initial": None, "elbo": None}
+"""What a result says of weights that move along no path, and of samples."""
 
-_BOUND_TIMES = 100_000
-"""Of series, whose rows cost their times each, rows with as many as this in all."""
-
-_BLOCK_ROWS = 1_000
-
-_KL_KEYS = 32
-"""Draws of each component behind the KL of a mixture of nodes."""
-
-NO_PATH_KL: dict[str, Any] = {"kl_path": None, "kl_initial": None}
-"""What a result says of a method whose weights move along no path."""
+_CHAIN_ROWS = 20
+"""Test rows at whose outputs chains are compared with each other."""
 
 
-class Judged(NamedTuple):
-    """A model and likelihood, ready for `predict`.
-
-    Attributes:
-        model: the random function.
-        likelihood: of the targets.
-        state: batch statistics, or `None`.
-    """
-
-    model: AbstractRandomFunction
-    likelihood: AbstractLikelihood
-    state: eqx.nn.State | None = None
-
-
-def judge(
+def audit(
     fit: Fitted,
     data: Data,
     *,
@@ -71,16 +39,20 @@ def judge(
     bound on the evidence whatever the loss had; `kl_nodes` is that of the components'
     mean, with which it would be none.
 
-    `without_drift` has the scores with the drift network zeroed, with the same draws;
-    `drift_gain` is by how many nats a row that worsens the NLL, with its standard error
-    over rows, and says whether the posterior of the path does anything.
+    `without_drift` has the scores of an SDE-BNN with the drift network zeroed, with the
+    same draws; `drift_gain` is by how many nats a row that worsens the NLL, with its
+    standard error over rows, and says whether the posterior of the path does anything.
 
     Of a latent SDE `noise_share` is how much of the spread of its prior's paths noise
     makes, in the dimension that has most; kl, kl_path and kl_initial are summed over
     the training series.
 
+    Samples have no bound: `elbo` is `None`. Their `r_hat` and effective sample sizes
+    are those of the outputs (class probabilities) at a few test rows, the worst of
+    them; see `PosteriorSamples.chain_scores`.
+
     Args:
-        fit: a fit.
+        fit: a fit, or samples.
         data: what it was trained on.
         num_draws: functions averaged over.
         test_key: which functions.
@@ -89,32 +61,35 @@ def judge(
     Raises:
         NonFiniteError: if a prediction is not a number.
     """
+    posterior, num_strata = fit.model.posterior_parts(), fit.model.num_strata
     prediction = predict(fit, data.test.x, key=test_key, num_draws=num_draws)
     refuse_non_finite_predictions(prediction)
     scores: dict[str, Any] = {"num_parameters": num_trained(fit)}
-    scores |= evaluate(prediction, data.test.y)
-    scores |= NO_PATH_KL
-    scores |= bound(fit, data.train, key=bound_key, num_draws=num_draws)
+    if posterior.num_parameters is not None:
+        scores["num_parameters"] = posterior.num_parameters
+    scores |= evaluate(prediction, data.test.y) | _NO_BOUND
+    if posterior.has_bound:
+        scores |= evidence_bound(fit, data.train, key=bound_key, num_draws=num_draws)
     scores |= in_target_units(scores, data)
-    if num_draws % fit.model.num_strata == 0 and fit.model.num_strata > 1:
+    is_compared = num_strata > 1 and not posterior.has_stored_samples
+    if is_compared and are_whole_rounds(num_draws, num_strata):
         if isinstance(fit.likelihood, AbstractClassLikelihood):
-            scores |= component_diversity(prediction, fit.model.num_strata)
-    if isinstance(fit.model, ImplicitBNN):
-        scores |= _with_mixture_kl(scores, fit.model, key=bound_key)
-    if isinstance(fit.model, LatentSDE):
-        ts, noise_key = data.train.x.ts[0], jax.random.fold_in(bound_key, 1)
-        share = fit.model.noise_share(ts, key=noise_key)
-        scores["noise_share"] = float(jnp.max(share))
-    if isinstance(fit.model, SDEBNN):
-        zeroed = Judged(without_drift(fit.model), fit.likelihood, fit.state)
-        other = predict(zeroed, data.test.x, key=test_key, num_draws=num_draws)
-        scores["without_drift"] = evaluate(other, data.test.y)
-        scores |= gain("drift_gain", prediction, other, data.test)
+            scores |= component_diversity(prediction, num_strata)
+    if posterior.noise_share is not None:
+        noise_key = jax.random.fold_in(bound_key, 1)
+        scores["noise_share"] = posterior.noise_share(data.train.x, noise_key)
+    how = {"key": test_key, "num_draws": num_draws, "prediction": prediction}
+    scores |= ablation_scores(fit, data.test, **how)
+    if posterior.chain_scores is not None:
+        scores |= posterior.chain_scores(data.test.x[:_CHAIN_ROWS])
     return scores, prediction
 
 
 def refuse_non_finite_predictions(prediction: Prediction) -> None:
     """Refuse predictions that are not numbers: scores of them would say nothing.
+
+    Args:
+        prediction: any.
 
     Raises:
         NonFiniteError: saying so.
@@ -124,108 +99,34 @@ def refuse_non_finite_predictions(prediction: Prediction) -> None:
         raise NonFiniteError(
             "Some predictions are NaN or infinite: the training diverged, its weights "
             "are damaged, or the solver's steps are too long; train again, with a "
-            "lower learning rate, or give a smaller --dt."
+            "lower learning rate or a smaller step `dt`."
         )
 
 
-def gain(
-    name: str, ours: Prediction, other: Prediction, split: Split
-) -> dict[str, float]:
-    """By how many nats `nll` is lower for `ours`, and the standard error over rows."""
-    (log_prob, num_units), (others, _) = (p.row_scores(split.y) for p in (ours, other))
-    mean, error = metrics.mean_and_error(log_prob - others, num_units)
-    return {name: mean, f"{name}_se": error}
-
-
 def num_trained(fit: Fitted) -> int:
-    """How many numbers training moved."""
+    """How many numbers training moved: those that no label calls frozen.
+
+    Args:
+        fit: a fit.
+    """
     modules = (fit.model, fit.likelihood)
     labels = (fit.model.labels(), fit.likelihood.labels())
     count = lambda leaf, label: 0 if label == FROZEN else leaf.size
     return sum(jax.tree.leaves(jax.tree.map(count, modules, labels)))
 
 
-def bound(
-    fit: Fitted, split: Split, *, key: PRNGKeyArray, num_draws: int
-) -> dict[str, float]:
-    """The bound on the evidence at KL weight 1, and its parts, in nats per data set.
-
-    Args:
-        fit: a fit.
-        split: its training rows.
-        key: which rows (of many) and which functions.
-        num_draws: functions averaged over.
-    """
-    rows_key, draws_key = jax.random.split(key)
-    num_data = len(split)
-    num_rows = min(num_data, _BOUND_ROWS)
-    if isinstance(split.x, Series):
-        num_rows = min(num_rows, max(1, _BOUND_TIMES // split.x.num_times))
-    chosen = np.asarray(jax.random.permutation(rows_key, num_data)[:num_rows])
-    size = min(num_rows, _BLOCK_ROWS)
-    total, shared = np.zeros(num_draws), {}
-    own: dict[str, Any] = {}
-    for begin in range(0, num_rows - num_rows % size, size):
-        rows = np.sort(chosen[begin : begin + size])
-        part = split.rows(rows)
-        batch = jax.tree.map(jnp.asarray, (part.x, part.y))
-        likelihoods, shared, local = _draws(fit, batch, draws_key, num_draws=num_draws)
-        total += np.asarray(likelihoods, np.float64)
-        for name, value in local.items():
-            own[name] = own.get(name, 0.0) + np.asarray(value, np.float64)
-    # What each row has of its own counts as its likelihood does.
-    num_used = num_rows - num_rows % size
-    kls = {name: np.asarray(value, np.float64) for name, value in shared.items()}
-    for name, value in own.items():
-        kls[name] = kls.get(name, 0.0) + value * (num_data / num_used)
-    elbo = total * (num_data / num_used) - kls["kl"]
-    error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
-    parts = {name: float(np.mean(value)) for name, value in kls.items()}
-    return {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
-
-
-def _with_mixture_kl(
-    scores: dict[str, Any], model: ImplicitBNN, *, key: PRNGKeyArray
-) -> dict[str, float]:
-    """The scores of a bound with the KL of the nodes' mixture in it."""
-    mixture, prior_scale = model.mixture, model.prior_scale
-    keys = jax.random.split(jax.random.fold_in(key, _KL_KEYS), _KL_KEYS)
-    estimate = lambda key: MonteCarloKL()(mixture, prior_scale, key=key)
-    kls = np.asarray(eqx.filter_jit(jax.lax.map)(estimate, keys), np.float64)
-    kl, error = float(kls.mean()), float(kls.std(ddof=1)) / math.sqrt(_KL_KEYS)
-    surrogate = MixtureMeanKL()(mixture, prior_scale, key=key)
-    return {
-        "elbo": scores["elbo"] + scores["kl"] - kl,
-        "elbo_se": math.hypot(scores["elbo_se"], error),
-        "kl": kl,
-        "kl_mixture": kl,
-        "kl_mixture_se": error,
-        "kl_nodes": float(surrogate),
-    }
-
-
-@eqx.filter_jit
-def _draws(fit, batch, key, *, num_draws: int):
-    x, y = batch
-    model = in_inference(fit.model)
-
-    def one(index):
-        state = jax.tree.map(lambda leaf: leaf, fit.state)  # may be used only once
-        draw = model(x, key=key, index=index, state=state)
-        fits = fit.likelihood.log_prob(draw.output, y)
-        kl = sum(draw.terms.values()) if draw.terms else draw.kl
-        shared = {"kl": jnp.asarray(kl), **draw.terms}
-        terms = draw.local_terms
-        local = {"kl": sum(terms.values()) if terms else draw.local_kl, **terms}
-        return jnp.sum(fits), shared, jax.tree.map(jnp.sum, local)
-
-    return jax.lax.map(one, jnp.arange(num_draws))
-
-
 def in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:
     """Scores of numbers before targets were standardised, for one column.
 
     `nll` is of one number in both: of a row's, or of a value of a series.
+
+    Args:
+        scores: of `evaluate`.
+        data: whose targets they are of.
+
+    Returns:
+        `rmse_in_target_units` and `nll_in_target_units`; nothing for classes, or for
+        several columns, which have no unit in common.
     """
     scaling = data.y_scaling
     if scaling is None or "rmse" not in scores or np.size(scaling.scale) != 1:

@@ -18,7 +18,7 @@ from ._evaluate import evaluate
 _SCORES = ("error", "accuracy", "nll", "ece", "brier")
 
 
-def judge_corruptions(
+def corruption_scores(
     fit: Fitted,
     data: Data,
     *,
@@ -120,7 +120,7 @@ def judge_corruptions(
 def summarise_corruptions(
     rows: Sequence[dict[str, Any]], *, clean_error: float
 ) -> dict[str, Any]:
-    """The means of `judge_corruptions`.
+    """The means of `corruption_scores`.
 
     Args:
         rows: of each corruption at each severity.

@@ -16,11 +16,10 @@ import numpy as np
 
 from .._types import PRNGKeyArray
 from ..data import Split
-from ..functions import has_integrator, with_solver
+from ..functions import Draw, has_integrator, map_draws, with_solver
 from ..network import in_inference
-from ..prediction import Fitted, predict
+from ..prediction import Fitted, FittedModel, predict
 from ..sde import Adaptive, Backprop, Fixed, Heun
-from ._audit import Judged
 from ._evaluate import evaluate
 
 Model = TypeVar("Model")
@@ -65,8 +64,8 @@ def dial(
         ValueError: a step that does not divide depth.
     """
     rows = []
-    for name, model in turned_models(fit.model, dts=dts, rtols=rtols):
-        turned = Judged(model, fit.likelihood, getattr(fit, "state", None))
+    for name, model in dial_settings(fit.model, dts=dts, rtols=rtols):
+        turned = FittedModel(model, fit.likelihood, getattr(fit, "state", None))
         cost = _evaluations(turned, split, key=key, num_draws=num_draws)
         prediction = predict(turned, split.x, key=key, num_draws=num_draws)
         scores = evaluate(prediction, split.y)
@@ -77,7 +76,7 @@ def dial(
     return rows
 
 
-def turned_models(
+def dial_settings(
     model: Model, *, dts: Sequence[float] = (), rtols: Sequence[float] = ()
 ) -> list[tuple[dict[str, float], Model]]:
     """The model at each setting of `dial`, which has what it may raise.
@@ -128,20 +127,17 @@ def common_step(dts: Sequence[float]) -> float | None:
 
 
 def _evaluations(
-    fit: Judged, split: Split, *, key: PRNGKeyArray, num_draws: int
+    fit: FittedModel, split: Split, *, key: PRNGKeyArray, num_draws: int
 ) -> float:
     x = jnp.asarray(split.x[:_COST_ROWS])
     return float(np.mean(_counts(fit, x, key, num_draws=num_draws)))
 
 
 @eqx.filter_jit
-def _counts(fit: Judged, x: jax.Array, key: PRNGKeyArray, *, num_draws: int):
-    model = in_inference(fit.model)
-
-    def one(index):
-        state = jax.tree.map(lambda leaf: leaf, fit.state)
-        draw = model(x, key=key, index=index, state=state)
+def _counts(fit: FittedModel, x: jax.Array, key: PRNGKeyArray, *, num_draws: int):
+    def evaluations(draw: Draw) -> jax.Array:
         assert draw.report is not None
         return draw.report.num_drift_evaluations
 
-    return jax.lax.map(one, jnp.arange(num_draws))
+    model, state = in_inference(fit.model), fit.state
+    return map_draws(evaluations, model, x, key=key, num_draws=num_draws, state=state)

@@ -8,6 +8,7 @@ import numpy as np
 from .. import metrics
 from .._types import Array, Bool, Float, Int, PyTree
 from ..data import Series
+from ..functions import are_whole_rounds
 from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLocationScaleLikelihood,
@@ -131,7 +132,7 @@ def component_diversity(prediction: Prediction, num_strata: int) -> dict[str, fl
         )
     probs = likelihood.probs(outputs)
     num_draws = probs.shape[0]
-    if num_strata < 2 or num_draws % num_strata:
+    if num_strata < 2 or not are_whole_rounds(num_draws, num_strata):
         raise ValueError(
             f"{num_draws} draws cannot be shared equally by {num_strata} strata to "
             "compare: give 2 strata or more, and predict with a multiple of them."

@@ -4,14 +4,20 @@ import jax
 import numpy as np
 
 from .._types import Float, PRNGKeyArray
-from ..data import Data, gaussian_noise_like, rotate_images
+from ..data import (
+    Data,
+    gaussian_noise_like,
+    in_raw_units,
+    in_standard_units,
+    rotate_images,
+)
 from ..prediction import Fitted, Prediction, predict
 from ._evaluate import evaluate_ood
 
 _LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R BT.601
 
 
-def judge_ood(
+def ood_scores(
     fit: Fitted,
     data: Data,
     inside: Prediction,
@@ -42,7 +48,7 @@ def judge_ood(
     return found
 
 
-def as_inputs(other: Data, data: Data) -> Float[np.ndarray, "rows ..."]:
+def inputs_like(other: Data, data: Data) -> Float[np.ndarray, "rows ..."]:
     """The test rows of other data, as a model of `data` takes them.
 
     Images are brought to the size of `data` (bilinearly), to its channels (grey is
@@ -71,14 +77,11 @@ def as_inputs(other: Data, data: Data) -> Float[np.ndarray, "rows ..."]:
         raw = raw * (_brightest(data) / _brightest(other))
         if raw.shape[1:3] != ours[:2]:
             raw = np.asarray(jax.image.resize(raw, (len(raw), *ours), "linear"))
-    if data.x_scaling is None:
-        return raw
-    return data.x_scaling.apply(raw.astype(np.float32))
+    return in_standard_units(raw.astype(np.float32), data.x_scaling)
 
 
 def _raw(data: Data, x: np.ndarray) -> np.ndarray:
-    raw = x if data.x_scaling is None else data.x_scaling.undo(x)
-    return raw.astype(np.float32)
+    return in_raw_units(x, data.x_scaling).astype(np.float32)
 
 
 def _brightest(data: Data) -> np.float32:

@@ -1,10 +1,5 @@
 """Random functions: what a user builds, fits, and draws from."""
 
-from ._ablation import (
-    prior_of as prior_of,
-    without_drift as without_drift,
-    without_noise as without_noise,
-)
 from ._base import (
     FROZEN as FROZEN,
     AbstractRandomFunction as AbstractRandomFunction,
@@ -13,6 +8,17 @@ from ._base import (
     draw_key as draw_key,
     label_tree as label_tree,
     no_local_kl as no_local_kl,
+    total_kl as total_kl,
+)
+from ._draws import (
+    are_whole_rounds as are_whole_rounds,
+    copied as copied,
+    map_draws as map_draws,
+    whole_rounds as whole_rounds,
+)
+from ._posterior_parts import (
+    KLEstimate as KLEstimate,
+    PosteriorParts as PosteriorParts,
 )
 from ._softplus import softplus as softplus
 from .chains import (
@@ -38,8 +44,11 @@ from .depth import (
     WeightDrift as WeightDrift,
     WeightPrior as WeightPrior,
     has_integrator as has_integrator,
+    prior_of as prior_of,
     with_roughness as with_roughness,
     with_solver as with_solver,
+    without_drift as without_drift,
+    without_noise as without_noise,
 )
 from .latent import (
     AbstractContext as AbstractContext,

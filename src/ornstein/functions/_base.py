@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from .._tree import is_at
 from .._types import Array, Float, PRNGKeyArray, PyTree
 from ..network import SolveReport, batch_states
+from ._posterior_parts import PosteriorParts
 
 Module = TypeVar("Module")
 
@@ -103,11 +104,32 @@ class AbstractRandomFunction(eqx.Module):
         """
 
     @abc.abstractmethod
+    def posterior_parts(self) -> PosteriorParts:
+        """What audits and diagnoses may ask; `PosteriorParts()` says nothing special.
+
+        A new family answers here, and nobody else needs to know of it.
+        """
+
+    @abc.abstractmethod
     def labels(self) -> PyTree[str]:
         """A tree like `self` with `"weights"`, `"noise"` or `"frozen"` for each leaf.
 
         It is the only rule for what is trained, and by which optimiser.
         """
+
+
+def total_kl(
+    kl: Float[Array, "..."], terms: dict[str, Float[Array, "..."]]
+) -> Float[Array, "..."]:
+    """A KL as it is reported: the sum of its terms, or itself where it has none.
+
+    Terms are closed forms where there are any, and `kl` is what a loss needs.
+
+    Args:
+        kl: `Draw.kl` or `Draw.local_kl`.
+        terms: what it is made of, by name.
+    """
+    return sum(terms.values()) if terms else kl  # pyright: ignore[reportReturnType]
 
 
 def draw_key(key: PRNGKeyArray, index: int | Array | None) -> PRNGKeyArray:

@@ -1,6 +1,11 @@
 """Prediction: draws of a fitted random function, and what they say together."""
 
-from ._predict import Fitted as Fitted, FittedByDraw as FittedByDraw, predict as predict
+from ._fitted import (
+    Fitted as Fitted,
+    FittedByDraw as FittedByDraw,
+    FittedModel as FittedModel,
+)
+from ._predict import predict as predict
 from ._prediction import Prediction as Prediction
 from ._recalibrate import (
     IsotonicRegression as IsotonicRegression,

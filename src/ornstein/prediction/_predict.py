@@ -1,7 +1,5 @@
 """Draws of a fitted random function on new rows."""
 
-from typing import Protocol, runtime_checkable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,9 +7,10 @@ import numpy as np
 from jax import lax
 
 from .._types import PRNGKeyArray, PyTree
-from ..functions import AbstractRandomFunction
+from ..functions import AbstractRandomFunction, map_draws
 from ..likelihood import AbstractLikelihood
 from ..network import in_inference
+from ._fitted import Fitted, FittedByDraw
 from ._prediction import Prediction
 from ._summary import Summary, summarise
 
@@ -19,35 +18,6 @@ from ._summary import Summary, summarise
 _BATCH_SIZE = 1_000
 # Draws side by side on an accelerator, unless the caller says.
 _DRAWS_AT_ONCE = 8
-
-
-@runtime_checkable
-class Fitted(Protocol):
-    """What `predict` needs: a random function, its likelihood, its batch state."""
-
-    @property
-    def model(self) -> AbstractRandomFunction:
-        """The random function."""
-        ...
-
-    @property
-    def likelihood(self) -> AbstractLikelihood:
-        """What an output says about a target."""
-        ...
-
-    @property
-    def state(self) -> eqx.nn.State | None:
-        """Batch statistics, for a model that has them."""
-        ...
-
-
-@runtime_checkable
-class FittedByDraw(Protocol):
-    """A `Fitted` of many stored functions, of which few may be drawn."""
-
-    def for_draws(self, num_draws: int) -> Fitted:
-        """What draws 0 to `num_draws - 1` need; a scale may be each draw's own."""
-        ...
 
 
 def predict(
@@ -143,12 +113,15 @@ def _predict_block(
     draws_at_once: int,
     keep_draws: bool,
 ) -> PyTree | Summary:
-    def draw(index):
-        own = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
-        return model(x, key=key, index=index, state=own).output
-
-    batch_size = None if draws_at_once == 1 else draws_at_once
-    outputs = lax.map(draw, jnp.arange(num_draws), batch_size=batch_size)
+    outputs = map_draws(
+        lambda draw: draw.output,
+        model,
+        x,
+        key=key,
+        num_draws=num_draws,
+        state=state,
+        draws_at_once=draws_at_once,
+    )
     if keep_draws:
         return outputs
     summary = summarise(likelihood, outputs)

@@ -19,7 +19,6 @@ from ._sampling import (
     KernelName as KernelName,
     SampleRecipe as SampleRecipe,
     check_sampling as check_sampling,
-    judge_samples as judge_samples,
     open_sampling as open_sampling,
     preset_sampling as preset_sampling,
     run_sampling as run_sampling,

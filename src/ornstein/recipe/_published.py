@@ -16,7 +16,8 @@ import numpy as np
 from .._files import UnreadableError, check_regular, parse_json
 from .._types import PRNGKeyArray
 from ..data import Data, Series, Split
-from ..evaluation import Judged, num_trained
+from ..evaluation import num_trained
+from ..prediction import FittedModel
 from ._recipe import Recipe
 from ._sampling import SampleRecipe
 from .models import build_likelihood, build_model
@@ -145,7 +146,7 @@ def count_parameters(
     likelihood = build_likelihood(plain.likelihood, data)
 
     def count(key: PRNGKeyArray) -> int:
-        return num_trained(Judged(build_model(plain, data, key=key), likelihood))
+        return num_trained(FittedModel(build_model(plain, data, key=key), likelihood))
 
     return eqx.filter_eval_shape(count, jax.random.key(0))
 

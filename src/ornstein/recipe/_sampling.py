@@ -7,18 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
-import numpy as np
-
-from ..evaluation import (
-    NO_PATH_KL,
-    evaluate,
-    in_target_units,
-    refuse_non_finite_predictions,
-)
 from ..functions import PosteriorSamples
 from ..mcmc import HMC, NUTS, AbstractKernel, Langevin, PartialHMC, RandomWalkMetropolis
-from ..prediction import Prediction, predict
 from ..prior import GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample
 from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
@@ -47,9 +37,6 @@ KernelName = Literal[
     "sgnht",
 ]
 """What `ornstein sample --kernel` takes."""
-
-_DIAGNOSED_ROWS = 20
-_DIAGNOSED_SAMPLES = 250
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,43 +293,3 @@ def open_sampling(prepared: Prepared, folder: Path) -> PosteriorSamples:
 def network_of(prepared: Prepared) -> Any:
     """The plain network of a run of chains."""
     return getattr(prepared.model, "network")  # noqa: B009
-
-
-def judge_samples(
-    samples: PosteriorSamples, prepared: Prepared, *, num_draws: int
-) -> tuple[dict[str, Any], Prediction]:
-    """Everything a result reports of samples, and their prediction of the test rows.
-
-    R-hat and effective sample sizes are those of the outputs (class probabilities) at a
-    few test rows, the worst of them; `None` for fewer than 4 samples of a chain. They
-    compare chains with each other, so that `chains_started` belongs to them.
-
-    Args:
-        samples: of the network.
-        prepared: what they were sampled for.
-        num_draws: samples averaged over.
-    """
-    data, key = prepared.data, Keys.of(prepared.recipe).test
-    prediction = predict(samples, data.test.x, key=key, num_draws=num_draws)
-    refuse_non_finite_predictions(prediction)
-    sizes = [math.prod(a.shape[2:]) for a in jax.tree.leaves(samples.positions)]
-    scores: dict[str, Any] = {"num_parameters": sum(sizes), "elbo": None} | NO_PATH_KL
-    scores |= evaluate(prediction, data.test.y)
-    scores |= in_target_units(scores, data)
-    info = {name: np.asarray(a) for name, a in samples.info.items()}
-    if "acceptance_rate" in info:
-        scores["acceptance_rate"] = float(info["acceptance_rate"].mean())
-    if "is_divergent" in info:
-        scores["num_divergent"] = int(info["is_divergent"].sum())
-    if "step_size" in info:
-        scores["step_size"] = float(info["step_size"][:, -1].mean())
-    for name, values in samples.chain_info.items():
-        scores[name] = np.asarray(values).tolist()
-    scores["chains_started"] = samples.starts
-    if samples.num_samples >= 4:
-        every = max(1, samples.num_samples // _DIAGNOSED_SAMPLES)
-        found = samples.function_diagnostics(data.test.x[:_DIAGNOSED_ROWS], every=every)
-        scores["r_hat"] = float(np.nanmax(found.r_hat))
-        scores["ess_bulk"] = float(np.nanmin(found.ess_bulk))
-        scores["ess_tail"] = float(np.nanmin(found.ess_tail))
-    return scores, prediction

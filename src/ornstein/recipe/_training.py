@@ -9,7 +9,13 @@ import optax
 
 from .._types import PRNGKeyArray
 from ..data import Data, ObservationNoise, default_augmentation
-from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
+from ..functions import (
+    AbstractRandomFunction,
+    Draw,
+    Roughness,
+    are_whole_rounds,
+    with_roughness,
+)
 from ..likelihood import AbstractLikelihood
 from ..network import initial_state
 from ..train import (
@@ -390,7 +396,7 @@ def _missing_for_log_ratio(recipe: Recipe) -> list[str]:
 
 def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:
     num_draws, num_strata = recipe.training.test_draws, model.num_strata
-    if num_draws % num_strata:
+    if not are_whole_rounds(num_draws, num_strata):
         raise ValueError(
             f"--test-draws {num_draws} would count some of the {num_strata} members or "
             f"components more often than others: give a multiple of {num_strata}."

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .._types import Bool
-from ..data import Data, Series
+from ..data import Data, Series, in_raw_units
 from ..plot import BAND_QUANTILES, SeriesPanel, series_bands
 from ..prediction import Prediction
 
@@ -38,7 +38,7 @@ def series_figure(
     num_rows = min(_MAX_SERIES, len(x))
     num_features = min(_MAX_FEATURES, x.num_features)
     first = Prediction(outputs[:, :num_rows], prediction.likelihood)
-    quantiles = _raw(np.asarray(first.quantile(BAND_QUANTILES)), data)
+    quantiles = in_raw_units(np.asarray(first.quantile(BAND_QUANTILES)), data.y_scaling)
     ts = np.asarray(x.ts) if data.clock is None else data.clock.undo(x.ts)
     own = _until_the_last(x, asked) if is_own is None else is_own
 
@@ -62,15 +62,11 @@ def series_figure(
     return series_bands(rows, xlabel="time" if data.clock is None else data.clock.name)
 
 
-def _raw(values: np.ndarray, data: Data) -> np.ndarray:
-    return values if data.y_scaling is None else data.y_scaling.undo(values)
-
-
 def _points(
     series: Series, ts: np.ndarray, data: Data, row: int, feature: int
 ) -> tuple[np.ndarray, np.ndarray]:
     mask = np.asarray(series.mask)[row, :, feature]
-    values = _raw(np.asarray(series.values)[row], data)
+    values = in_raw_units(np.asarray(series.values)[row], data.y_scaling)
     return ts[row][mask], values[mask, feature]
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from .._files import UnreadableError, read_json, write_atomically
-from ..evaluation import judge
+from ..evaluation import audit
 from ..functions import SDEBNN
 from ..prediction import Prediction
 from ..recipe import Keys, Prepared, Recipe, ScaleName, prepare, train
@@ -205,7 +205,7 @@ def fit_and_judge(
     prepared = prepared._replace(model=change(prepared.model))
     fit = train(prepared)
     keys = Keys.of(recipe)
-    scores, prediction = judge(
+    scores, prediction = audit(
         fit,
         prepared.data,
         num_draws=recipe.training.test_draws,

@@ -23,7 +23,13 @@ import jax.scipy.special as jsp
 from jaxtyping import Key
 
 from .._types import Array, Float, PRNGKeyArray, PyTree, RealScalar
-from ..functions import AbstractRandomFunction, LogRatio, Roughness, with_roughness
+from ..functions import (
+    AbstractRandomFunction,
+    LogRatio,
+    Roughness,
+    copied,
+    with_roughness,
+)
 from ..likelihood import AbstractLikelihood
 
 
@@ -248,8 +254,7 @@ def elbo_loss(
         model = with_roughness(model, regularise_dynamics.order)
 
     def one_draw(member, key, state):
-        state = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
-        draw = member(x, key=key, index=None, state=state)
+        draw = member(x, key=key, index=None, state=copied(state))
         log_likelihood = likelihood.log_prob(draw.output, y)
         roughness = jnp.zeros(())
         if regularise_dynamics is not None and draw.report is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import PRNGKeyArray, PyTree
 from ..data import Series
-from ..functions import AbstractRandomFunction
+from ..functions import AbstractRandomFunction, Draw, map_draws, whole_rounds
 from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLikelihood,
@@ -50,7 +50,7 @@ def validate(
         state: batch statistics.
     """
     model = in_inference(model)
-    num_draws = math.ceil(num_draws / model.num_strata) * model.num_strata
+    num_draws = whole_rounds(num_draws, model.num_strata)
     num_rows = _num_rows(data)
     size = min(num_rows, BLOCK_ROWS)
     _, y = data
@@ -82,23 +82,23 @@ def _score_block(inputs, block):
     model, likelihood, state, key, num_draws = inputs
     x, y = block
 
-    def one_draw(index):
-        own = jax.tree.map(lambda leaf: leaf, state)  # a state may be used only once
-        output = model(x, key=key, index=index, state=own).output
+    def judged(draw: Draw):
         probs = None
         if isinstance(likelihood, AbstractClassLikelihood):
-            probs = likelihood.probs(output)
-        return unit_log_prob(likelihood, output, y), probs
+            probs = likelihood.probs(draw.output)
+        return unit_log_prob(likelihood, draw.output, y), probs
 
-    indices = jnp.arange(num_draws)
-    one_by_one = jax.default_backend() == "cpu"
-    log_p, probs = (jax.lax.map if one_by_one else _vmap)(one_draw, indices)
+    log_p, probs = map_draws(
+        judged,
+        model,
+        x,
+        key=key,
+        num_draws=num_draws,
+        state=state,
+        draws_at_once=1 if jax.default_backend() == "cpu" else num_draws,
+    )
     scores = row_scores(likelihood, log_p, y)
     return scores, None if probs is None else jnp.mean(probs, axis=0)
-
-
-def _vmap(fn, xs):
-    return jax.vmap(fn)(xs)
 
 
 def _num_rows(data) -> int:

@@ -10,8 +10,8 @@ import pytest
 
 from ornstein import Deterministic, Gaussian
 from ornstein.cli import main
-from ornstein.evaluation import Judged
 from ornstein.nn import MLP
+from ornstein.prediction import FittedModel
 from ornstein.studies import Shelf, Study
 from ornstein.studies.samplers import _uci
 
@@ -37,7 +37,7 @@ def write_table(folder: Path, *, spoiled: int | None = None) -> None:
         np.savetxt(folder / f"index_test_{split}.txt", test, fmt="%d")
 
 
-def train_line(split, slope: float, *, budget: float = 1.0, key) -> Judged:
+def train_line(split, slope: float, *, budget: float = 1.0, key) -> FittedModel:
     """`slope` times the line of least squares; part of the budget flattens it."""
     network = MLP(1, 1, [], key=key)
     best = float(np.mean(split.x * split.y) / np.mean(split.x**2))
@@ -45,7 +45,7 @@ def train_line(split, slope: float, *, budget: float = 1.0, key) -> Judged:
     weight = jnp.full_like(layer.weight, budget * slope * best)
     where = lambda n: (n.layers[0].weight, n.layers[0].bias)
     network = eqx.tree_at(where, network, (weight, jnp.zeros_like(layer.bias)))
-    return Judged(Deterministic(network), Gaussian(0.5))
+    return FittedModel(Deterministic(network), Gaussian(0.5))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 
 from ..._types import Array, Float, Int, PRNGKeyArray
-from .._base import Standardisation
+from .._standardise import Standardisation
 
 
 class AbstractAugmentation(eqx.Module):

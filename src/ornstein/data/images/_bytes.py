@@ -5,8 +5,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from .._base import Data, Standardisation
+from .._base import Data
 from .._error import DataError
+from .._standardise import Standardisation, in_raw_units, in_standard_units
 
 Images: TypeAlias = UInt8[np.ndarray, "rows height width channels"]
 """Bytes; one channel (grey) or three (red, green, blue)."""
@@ -43,7 +44,7 @@ class ByteScale(NamedTuple):
             )
         x, lowest, highest = data.train.x, np.inf, -np.inf
         for start in range(0, len(x), _BLOCK):
-            raw = _raw(x[start : start + _BLOCK], data.x_scaling)
+            raw = in_raw_units(x[start : start + _BLOCK], data.x_scaling)
             lowest, highest = min(lowest, raw.min()), max(highest, raw.max())
         for white in _WHITES:
             if lowest >= -_SLACK * white and highest <= (1 + _SLACK) * white:
@@ -59,7 +60,7 @@ class ByteScale(NamedTuple):
         out = np.empty(x.shape, np.uint8)
         for start in range(0, len(x), _BLOCK):
             block = slice(start, start + _BLOCK)
-            share = np.clip(_raw(x[block], self.scaling) / self.white, 0, 1)
+            share = np.clip(in_raw_units(x[block], self.scaling) / self.white, 0, 1)
             out[block] = np.round(255 * share).astype(np.uint8)
         return out
 
@@ -68,8 +69,4 @@ class ByteScale(NamedTuple):
     ) -> Float[np.ndarray, "rows height width channels"]:
         """As a model takes them."""
         raw = images.astype(np.float32) * np.float32(self.white / 255)
-        return raw if self.scaling is None else self.scaling.apply(raw)
-
-
-def _raw(x: np.ndarray, scaling: Standardisation | None) -> np.ndarray:
-    return x if scaling is None else scaling.undo(x)
+        return in_standard_units(raw, self.scaling)

@@ -7,10 +7,11 @@ import numpy as np
 from jaxtyping import Float
 
 from .._assemble import check_scaling, place_of
-from .._base import Data, Split, Standardisation
+from .._base import Data, Split
 from .._clock import Clock
 from .._error import DataError
 from .._series import Series
+from .._standardise import Standardisation
 
 
 class Sequences(NamedTuple):
@@ -120,8 +121,7 @@ def _scaled(
 ) -> Float[np.ndarray, "rows times features"]:
     if scaling is None:
         return values
-    with np.errstate(over="ignore"):  # infinite then, which is refused
-        return (values - scaling.mean) / scaling.scale
+    return scaling.apply_in(np.float64, values)
 
 
 def scaled_series(

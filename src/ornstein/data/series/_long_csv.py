@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from .._base import Standardisation
 from .._error import DataError, nearest
 from .._series import Series
+from .._standardise import Standardisation
 from ..tables import read_table
 from ._assemble_series import Sequences, scaled_series
 from ._long_times import LongTimes, read_times

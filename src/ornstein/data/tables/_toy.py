@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from .._assemble import assemble
-from .._base import Data, Standardisation
+from .._base import Data
+from .._standardise import Standardisation
 
 
 class Toy(NamedTuple):

@@ -1,7 +1,8 @@
 """Samples of Markov chains as a random function: what `sample` returns."""
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,6 +13,7 @@ from ..._types import Array, Float, PRNGKeyArray, PyTree
 from ...likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ...network import as_network, call_network
 from .._base import FROZEN, AbstractRandomFunction, Draw, no_local_kl
+from .._posterior_parts import PosteriorParts
 from ._chain_diagnostics import (
     ChainDiagnostics,
     diagnose_chains,
@@ -20,6 +22,9 @@ from ._chain_diagnostics import (
     ess_tail,
     r_hat,
 )
+
+_DIAGNOSED_SAMPLES = 250
+"""Of more, evenly spread ones are enough for diagnostics in a result."""
 
 
 class StoredDraws(NamedTuple):
@@ -129,6 +134,16 @@ class PosteriorSamples(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """Chains of samples, which have no bound on the evidence."""
+        sizes = [math.prod(a.shape[2:]) for a in jax.tree.leaves(self.positions)]
+        return PosteriorParts(
+            has_bound=False,
+            num_parameters=sum(sizes),
+            has_stored_samples=True,
+            chain_scores=self.chain_scores,
+        )
 
     def labels(self) -> PyTree[str]:
         """Nothing is trained."""
@@ -248,6 +263,37 @@ class PosteriorSamples(AbstractRandomFunction):
             ValueError: for fewer than 4 samples of each chain.
         """
         return jax.tree.map(diagnose_chains, self.function_values(x, every=every))
+
+    def chain_scores(self, x: PyTree) -> dict[str, Any]:
+        """What the chains say of themselves: of their kernel, and of their agreement.
+
+        Args:
+            x: a few inputs, rows first.
+
+        Returns:
+            `acceptance_rate`, `num_divergent` and `step_size`, as far as the kernel has
+            them; what was noted of each chain; `chains_started`, where they began,
+            without which R-hat says little; and, from 4 samples of a chain on, the
+            worst `r_hat`, `ess_bulk` and `ess_tail` of `function_values`.
+        """
+        info = {name: np.asarray(a) for name, a in self.info.items()}
+        scores: dict[str, Any] = {}
+        if "acceptance_rate" in info:
+            scores["acceptance_rate"] = float(info["acceptance_rate"].mean())
+        if "is_divergent" in info:
+            scores["num_divergent"] = int(info["is_divergent"].sum())
+        if "step_size" in info:
+            scores["step_size"] = float(info["step_size"][:, -1].mean())
+        for name, values in self.chain_info.items():
+            scores[name] = np.asarray(values).tolist()
+        scores["chains_started"] = self.starts
+        if self.num_samples >= 4:
+            every = max(1, self.num_samples // _DIAGNOSED_SAMPLES)
+            found = self.function_diagnostics(x, every=every)
+            scores["r_hat"] = float(np.nanmax(found.r_hat))
+            scores["ess_bulk"] = float(np.nanmin(found.ess_bulk))
+            scores["ess_tail"] = float(np.nanmin(found.ess_tail))
+        return scores
 
     def _network_of(self, params: PyTree, index: int | Array) -> Callable:
         chain, sample = self._order()

@@ -1,5 +1,10 @@
 """Infinitely deep networks: hidden units and weights follow equations over depth."""
 
+from ._ablation import (
+    prior_of as prior_of,
+    without_drift as without_drift,
+    without_noise as without_noise,
+)
 from ._hidden_units import DepthState as DepthState, report_of as report_of
 from ._integrator import (
     Integrator as Integrator,

@@ -21,11 +21,15 @@ from .._base import (
     label_tree,
     no_local_kl,
 )
+from .._noise_scale import median_ratio
+from .._posterior_parts import PosteriorParts
+from .._softplus import softplus
 from ._block_equation import summarise
 from ._hidden_units import DepthState
 from ._image_stack import Readout, check_depths, check_sizes, image_keys, image_stack
 from ._integrator import Integrator
 from ._sde_block import SDEBlock
+from ._weight_drift import drop_drift
 from ._weight_prior import WeightPrior
 
 
@@ -301,6 +305,45 @@ class SDEBNN(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """Paths, scales in units of the prior's, and the function without its drift."""
+        noisy = self._noisy_blocks()
+        return PosteriorParts(
+            is_random=bool(noisy),
+            kl_record="kl_path" if noisy else None,
+            noise_scales=self._noise_scales,
+            has_noisy_path=bool(noisy),
+            starts_at_points=all(block.rho is None for block in noisy),
+            ablations={"drift": self.over_blocks(drop_drift)},
+        )
+
+    def over_blocks(self, change: Callable[[SDEBlock], SDEBlock]) -> "SDEBNN":
+        """The model with each of its solves changed.
+
+        Args:
+            change: from one solve to another.
+        """
+        is_block = lambda layer: isinstance(layer, SDEBlock)
+        layers = tuple(change(a) if is_block(a) else a for a in self.layers)  # pyright: ignore
+        return eqx.tree_at(lambda model: model.layers, self, layers)
+
+    def _noisy_blocks(self) -> list[SDEBlock]:
+        blocks = (layer for layer in self.layers if isinstance(layer, SDEBlock))
+        return [block for block in blocks if block.is_noisy]
+
+    def _noise_scales(self) -> dict[str, float]:
+        noisy = self._noisy_blocks()
+        if not noisy:
+            return {}
+        sigmas = [median_ratio(b.process.scale, b.initial_scale) for b in noisy]
+        starts = [
+            median_ratio(jax.tree.map(softplus, block.rho), block.initial_scale)
+            for block in noisy
+            if block.rho is not None
+        ]
+        found = {"sigma_over_prior": min(sigmas)}
+        return found | ({"start_over_prior": min(starts)} if starts else {})
 
     def labels(self) -> PyTree[str]:
         """Everything is trained but the prior and the drift's units."""

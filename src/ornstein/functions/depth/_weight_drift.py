@@ -1,6 +1,7 @@
 """The part of the posterior drift that a network computes: NN of Xu et al. (2022)."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -9,6 +10,8 @@ import jax.random as jr
 
 from ..._types import Array, Float, Params, PRNGKeyArray, PyTree, RealScalar
 from ...nn import MLP, tanh
+
+_Block = TypeVar("_Block")
 
 
 class WeightDrift(eqx.Module):
@@ -108,3 +111,26 @@ class WeightDrift(eqx.Module):
             self.biases,
             self.output_scale,
         )
+
+
+class NoDrift(eqx.Module):
+    r"""$NN_\phi = 0$: the posterior's paths are the prior's."""
+
+    def __call__(
+        self, t: RealScalar, w: Params, summary: Float[Array, " summary"]
+    ) -> Params:
+        """Zeros like `w`."""
+        del t, summary
+        return jax.tree.map(jnp.zeros_like, w)
+
+
+def drop_drift(block: _Block) -> _Block:
+    """The solve whose posterior's paths are the prior's.
+
+    In place of the drift, not its parameters times 0: a drift of one's own may have
+    none, or be no zero map without them.
+
+    Args:
+        block: an `SDEBlock`.
+    """
+    return eqx.tree_at(lambda b: b.drift, block, NoDrift())

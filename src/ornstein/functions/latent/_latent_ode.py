@@ -15,6 +15,7 @@ from ...network import SolveReport, mean_report
 from ...nn import MLP, tanh
 from ...sde import KL, RK4, AbstractPathKL, Checkpointed, Grid, sdeint
 from .._base import WEIGHTS, AbstractRandomFunction, Draw, label_tree
+from .._posterior_parts import PosteriorParts
 from ..depth import Integrator, report_of
 from ._drift import NetDrift, ProcessDrift
 from ._path import (
@@ -161,6 +162,10 @@ class LatentODE(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """What its solves start from."""
+        return PosteriorParts(start_size=self.start.root_mean_square)
 
     def labels(self) -> PyTree[str]:
         """Everything is trained but a process, and p(z₀) if it is not learned."""

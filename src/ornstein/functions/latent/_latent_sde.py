@@ -35,6 +35,7 @@ from ...sde import (
     stepper_for,
 )
 from .._base import WEIGHTS, AbstractRandomFunction, Draw, label_tree
+from .._posterior_parts import PosteriorParts
 from ..depth import Integrator, report_of
 from ._diffusion import AbstractDiffusion, NetDiffusion, ProcessDiffusion
 from ._drift import ContextDrift, NetDrift, ProcessDrift
@@ -298,6 +299,11 @@ class LatentSDE(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """The noise of the prior's paths, at the times of the first series."""
+        share = lambda x, key: float(jnp.max(self.noise_share(x.ts[0], key=key)))
+        return PosteriorParts(noise_share=share, start_size=self.start.root_mean_square)
 
     def labels(self) -> PyTree[str]:
         """Everything is trained but processes, and scales that are not learned."""

@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from ..._types import Array, ArrayLike, Float
 from ._diffusion import check_scale
@@ -40,3 +41,9 @@ class LatentStart(eqx.Module):
     def scale(self) -> Float[Array, " latent"]:
         """Standard deviations."""
         return jnp.exp(self.log_scale)
+
+    @property
+    def root_mean_square(self) -> float:
+        """Of z₀ under the prior, over all dimensions."""
+        squares = np.asarray(self.mean**2 + self.scale**2, np.float64)
+        return float(np.sqrt(np.mean(squares)))

@@ -25,8 +25,10 @@ from .._base import (
     no_local_kl,
 )
 from .._layers import ScaledInputs, dealt, replace_layers, with_inputs_scaled
+from .._noise_scale import median_entry
+from .._posterior_parts import KLEstimate, PosteriorParts
 from ..weights import Deterministic
-from ._node_noise import AbstractNodeKL, MixtureMeanKL, NodeMixture
+from ._node_noise import AbstractNodeKL, MixtureMeanKL, MonteCarloKL, NodeMixture
 
 Which: TypeAlias = int | Literal["mean", "ones"]
 """A component by its number, the components' mean, or no noise at all."""
@@ -134,6 +136,21 @@ class ImplicitBNN(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """The KL of its mixture, and its scales in units of the prior's."""
+        kl_of = lambda kl: lambda key: kl(self.mixture, self.prior_scale, key=key)
+        return PosteriorParts(
+            kl_estimate=KLEstimate(
+                "kl_mixture",
+                kl_of(MonteCarloKL()),
+                {"kl_nodes": kl_of(MixtureMeanKL())},
+            ),
+            kl_record="kl",
+            noise_scales=lambda: {
+                "scale_over_prior": median_entry(self.mixture.scale) / self.prior_scale
+            },
+        )
 
     def labels(self) -> PyTree[str]:
         """`"weights"` for the network, `"noise"` for the mixture."""

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from ..._types import Array, PRNGKeyArray, PyTree
 from ...network import Network, as_network, call_network
 from .._base import WEIGHTS, AbstractRandomFunction, Draw, label_tree, no_local_kl
+from .._posterior_parts import PosteriorParts
 
 
 class Deterministic(AbstractRandomFunction):
@@ -47,6 +48,10 @@ class Deterministic(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """Its draws are all the same."""
+        return PosteriorParts(is_random=False)
 
     def labels(self) -> PyTree[str]:
         """Everything is trained."""

@@ -12,6 +12,7 @@ from jax.core import Tracer
 from ..._types import Array, PRNGKeyArray, PyTree
 from ...network import Network, has_batch_state
 from .._base import FROZEN, AbstractRandomFunction, Draw
+from .._posterior_parts import PosteriorParts
 from ._deterministic import Deterministic
 
 
@@ -133,6 +134,10 @@ class Ensemble(AbstractRandomFunction):
         arrays, rest = eqx.partition(self.members, eqx.is_array)
         one = eqx.combine(jax.tree.map(lambda a: a[which], arrays), rest)
         return one.member(inner)
+
+    def posterior_parts(self) -> PosteriorParts:
+        """Where its members start: what else they have is not the ensemble's."""
+        return PosteriorParts(start_size=self.member(0).posterior_parts().start_size)
 
     def labels(self) -> PyTree[str]:
         """What a member says of its leaves."""

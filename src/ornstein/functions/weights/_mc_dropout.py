@@ -21,6 +21,7 @@ from .._base import (
     no_local_kl,
 )
 from .._layers import ScaledInputs, dealt, replace_layers
+from .._posterior_parts import PosteriorParts
 
 
 class MCDropout(AbstractRandomFunction):
@@ -104,6 +105,10 @@ class MCDropout(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """Nothing special."""
+        return PosteriorParts()
 
     def labels(self) -> PyTree[str]:
         """The network is trained."""

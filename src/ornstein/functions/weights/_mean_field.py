@@ -12,6 +12,8 @@ from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ...network import Network, as_network, call_network, split_where, with_named_state
 from ...prior import AbstractPrior, GaussianPrior
 from .._base import AbstractRandomFunction, Draw, draw_key, label_tree, no_local_kl
+from .._noise_scale import median_entry
+from .._posterior_parts import PosteriorParts
 from ..depth import has_integrator
 from ._variational import AbstractFamily, AbstractWeightKL, AnalyticKL, NormalFamily
 from ._weight_noise import (
@@ -145,6 +147,20 @@ class MeanField(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """Its KL, and its scales in units of the weights."""
+        return PosteriorParts(kl_record="kl", noise_scales=self._noise_scales)
+
+    def _noise_scales(self) -> dict[str, float]:
+        if not isinstance(self.family, NormalFamily):
+            return {}
+        means = jax.tree.leaves(self.family.mean)
+        squares = np.concatenate([np.ravel(mean) ** 2 for mean in means])
+        size = float(np.sqrt(np.mean(squares, dtype=np.float64)))
+        if size == 0:
+            return {}
+        return {"scale_over_weights": median_entry(self.family.scale) / size}
 
     def labels(self) -> PyTree[str]:
         """Weights: the family's arrays and the points; the prior is frozen."""

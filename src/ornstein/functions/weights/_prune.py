@@ -11,6 +11,7 @@ from ..._types import Array, Params, PRNGKeyArray, PyTree
 from ...network import as_network, call_network
 from ...nn import num_parameters
 from .._base import FROZEN, AbstractRandomFunction, Draw, draw_key, no_local_kl
+from .._posterior_parts import PosteriorParts
 from ._mean_field import MeanField
 from ._variational import NormalFamily
 
@@ -72,6 +73,10 @@ class Pruned(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """What is left of its numbers, none of them trained."""
+        return PosteriorParts(num_parameters=self.num_parameters)
 
     def labels(self) -> PyTree[str]:
         """All frozen."""

@@ -16,6 +16,7 @@ import numpy as np
 from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ...network import Network, as_network, call_network, without_batch_state
 from .._base import FROZEN, AbstractRandomFunction, Draw, draw_key, no_local_kl
+from .._posterior_parts import PosteriorParts
 
 
 class SWAG(AbstractRandomFunction):
@@ -125,6 +126,10 @@ class SWAG(AbstractRandomFunction):
         """Itself: it is trained alone."""
         del number
         return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        """Nothing special."""
+        return PosteriorParts()
 
     def labels(self) -> PyTree[str]:
         """Nothing is trained: the moments are those of training that is over."""

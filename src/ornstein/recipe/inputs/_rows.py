@@ -62,26 +62,7 @@ def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
         return dataclasses.replace(data, test=test)
     if data.num_classes is not None:
         _check_classes(data, train)
-    validation = data.validation
-    x_scaling, y_scaling = data.x_scaling, data.y_scaling
-    held = [] if validation is None else [validation]
-    parts = [train, test, *held]
-    if x_scaling is not None and x_scaling.axes is not None:
-        second = type(x_scaling).fit(train.x, x_scaling.axes)
-        x_scaling = x_scaling.then(second)
-        parts = [Split(second.apply(s.x), s.y) for s in parts]
-    if y_scaling is not None and y_scaling.axes is not None:
-        second = type(y_scaling).fit(train.y, y_scaling.axes)
-        y_scaling = y_scaling.then(second)
-        parts = [Split(s.x, second.apply(s.y)) for s in parts]
-    return dataclasses.replace(
-        data,
-        train=parts[0],
-        test=parts[1],
-        validation=parts[2] if held else None,
-        x_scaling=x_scaling,
-        y_scaling=y_scaling,
-    )
+    return data.standardised_again(train, validation=data.validation, test=test)
 
 
 def _first(split: Split, num_rows: int | None, option: str, what: str) -> Split:

@@ -16,7 +16,7 @@ import optax
 
 from ... import nn
 from ...data import Data, Split, default_augmentation, load
-from ...evaluation import Judged, judge
+from ...evaluation import audit
 from ...functions import (
     AbstractRandomFunction,
     Deterministic,
@@ -27,6 +27,7 @@ from ...functions import (
 from ...likelihood import Categorical
 from ...metrics import reliability
 from ...network import Network, initial_state
+from ...prediction import FittedModel
 from ...prior import fan_in_prior
 from ...recipe import ScaleName
 from ...train import (
@@ -210,7 +211,7 @@ def num_components(method: str) -> int:
 
 def trained(
     study: Study, case: Case, method: str, data: Data
-) -> tuple[Judged, dict[str, Any]]:
+) -> tuple[FittedModel, dict[str, Any]]:
     """A method's fit of a case, from the study's folder if it is there.
 
     A training under way goes on from its newest checkpoint.
@@ -229,7 +230,7 @@ def trained(
         return _train(folder, final, start, case, method, data, settings)
 
     record = study.piece(f"train-{name}", settings, compute, needs=final)
-    return Judged(*load_model(final, like)), record
+    return FittedModel(*load_model(final, like)), record
 
 
 def scored(study: Study, case: Case, method: str, data: Data) -> dict[str, Any]:
@@ -239,7 +240,7 @@ def scored(study: Study, case: Case, method: str, data: Data) -> dict[str, Any]:
         fit, record = trained(study, case, method, data)
         test_key, bound_key = jax.random.split(jax.random.key(study.seed + 3))
         num_draws = num_test_draws(method)
-        scores, prediction = judge(
+        scores, prediction = audit(
             fit, data, num_draws=num_draws, test_key=test_key, bound_key=bound_key
         )
         scores["error_percent"] = 100 * (1 - scores["accuracy"])

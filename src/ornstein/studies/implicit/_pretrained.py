@@ -23,12 +23,12 @@ import jax
 
 from ... import nn
 from ...data import DataNotFoundError
-from ...evaluation import Judged, evaluate
+from ...evaluation import evaluate
 from ...functions import AbstractRandomFunction, Deterministic, ImplicitBNN
 from ...interop import load_torchvision
 from ...likelihood import Categorical
 from ...network import initial_state
-from ...prediction import Fitted, predict
+from ...prediction import Fitted, FittedModel, predict
 from ...recipe import ScaleName
 from ...train import Constant, KLWeight, Linear, Run, RunFolder, fit, implicit_options
 from .._study import Experiment, Study
@@ -131,8 +131,8 @@ def _given(variable: str) -> str:
     return value
 
 
-def _as_judged(model: AbstractRandomFunction) -> Judged:
-    return Judged(model, Categorical(), initial_state(model))
+def _as_judged(model: AbstractRandomFunction) -> FittedModel:
+    return FittedModel(model, Categorical(), initial_state(model))
 
 
 def _trained(

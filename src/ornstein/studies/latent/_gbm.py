@@ -15,7 +15,7 @@ import numpy as np
 from ... import metrics
 from ..._types import Array, Float, RealScalar
 from ...data import Data, Split, load
-from ...evaluation import bound_of_series
+from ...evaluation import series_evidence_bound
 from ...functions import (
     AbstractDiffusion,
     AbstractRandomFunction,
@@ -209,7 +209,7 @@ def _judge(fitted: Fit, data: Data, settings: _Settings, *, key: Any) -> dict[st
         interval=np.stack(future.interval(_LEVELS[1] - _LEVELS[0]))[..., 0],
         bands=np.asarray(first.quantile(BAND_QUANTILES))[:, 0, :, 0],
     )
-    bounds = bound_of_series(fitted, data.train, key=bound_key)
+    bounds = series_evidence_bound(fitted, data.train, key=bound_key)
     found["scores"] |= {
         "elbo_per_series": bounds["elbo"],
         "noise_scale": float(likelihood.likelihood.scale),

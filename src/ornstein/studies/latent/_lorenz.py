@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from ...data import Data, Series, load
-from ...evaluation import bound_of_series, evaluate, num_trained
+from ...evaluation import evaluate, num_trained, series_evidence_bound
 from ...functions import (
     AbstractRandomFunction,
     GRURecognition,
@@ -134,7 +134,7 @@ def _judge(fitted: Fit, data: Data, settings: _Settings, *, key: Any) -> dict[st
     bound_key, test_key, half_key, prior_key = jax.random.split(key, 4)
     model, test = fitted.model, data.test
     assert isinstance(model, LatentSDE | LatentODE)
-    bounds = bound_of_series(fitted, test, key=bound_key)
+    bounds = series_evidence_bound(fitted, test, key=bound_key)
     num_draws = settings.num_draws
     whole = predict(fitted, test.x, key=test_key, num_draws=num_draws)
     half = test.x.num_times // 2

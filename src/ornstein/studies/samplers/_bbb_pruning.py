@@ -11,11 +11,11 @@ import jax
 import numpy as np
 
 from ...data import Split, load
-from ...evaluation import Judged, evaluate
+from ...evaluation import evaluate
 from ...functions import MeanField, Pruned, prune
 from ...likelihood import Categorical
 from ...nn import MLP
-from ...prediction import predict
+from ...prediction import FittedModel, predict
 from ...prior import ScaleMixturePrior
 from ...recipe import ScaleName
 from ...train import Run, RunFolder, fit, load_model, save_model, save_sparse
@@ -89,7 +89,7 @@ def _train(folder: Path, train: Split, settings: dict[str, Any]) -> dict[str, An
 
 
 def _judge(model: Pruned, folder: Path, test: Split) -> dict[str, Any]:
-    fitted = Judged(model, Categorical())
+    fitted = FittedModel(model, Categorical())
     key = jax.random.key(0)
     prediction = predict(fitted, test.x, key=key, num_draws=_NUM_DRAWS)
     scores = evaluate(prediction, test.y)

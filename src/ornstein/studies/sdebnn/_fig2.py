@@ -5,11 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ...evaluation import Judged
 from ...functions import prior_of
 from ...likelihood import AbstractLikelihood
 from ...plot import predictive_bands
-from ...prediction import Prediction, predict
+from ...prediction import FittedModel, Prediction, predict
 from ...recipe import Keys, Prepared, prepare, preset_recipe, train
 from ...report import save_figure
 from .._study import TOY_EPOCHS, Experiment, Study
@@ -51,7 +50,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
 
 def _draws(prepared: Prepared, *, trained: bool) -> list:
     recipe = prepared.recipe
-    fit: Any = Judged(prior_of(prepared.model), prepared.likelihood)  # pyright: ignore
+    fit: Any = FittedModel(prior_of(prepared.model), prepared.likelihood)  # pyright: ignore
     if trained:
         fit = train(prepared)
     key = Keys.of(recipe).test

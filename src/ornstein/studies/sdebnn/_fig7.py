@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 
-from ...evaluation import judge_corruptions
-from ...functions import Deterministic
+from ...evaluation import corruption_scores
+from ...functions import Deterministic, whole_rounds
 from ...plot import method_curves
 from ...recipe import ScaleName, load_recipe, model_name
 from ...report import save_figure
@@ -28,7 +28,7 @@ _LABELS = {"error": "error", "ece": "ECE", "nll": "NLL, nats"}
 
 
 def _judged(study: Study) -> list[dict[str, Any]]:
-    """One entry for each model and seed: what `judge_corruptions` found."""
+    """One entry for each model and seed: what `corruption_scores` found."""
     found = []
     for model in study.models or _MODELS:
         seeds, _ = load_recipe(study.data, model, study.scale)
@@ -45,11 +45,11 @@ def _judged_one(study: Study, model: str, seed: int) -> dict[str, Any]:
         num_rows = min(num_rows, len(prepared.data.test))
     key = jax.random.key(study.seed + 13)
     # A multiple of the strata: every member of an ensemble counts alike.
-    num_draws = max(1, round(_NUM_DRAWS / fit.model.num_strata)) * fit.model.num_strata
+    num_draws = whole_rounds(_NUM_DRAWS, fit.model.num_strata)
     if isinstance(fit.model, Deterministic):
         num_draws = 1  # all are the same
     settings = {"rows": num_rows, "draws": num_draws, "trained": record["provenance"]}
-    found = judge_corruptions(
+    found = corruption_scores(
         fit,
         prepared.data,
         num_draws=num_draws,

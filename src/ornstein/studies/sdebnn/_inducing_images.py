@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...evaluation import judge_ood
+from ...evaluation import ood_scores
 from ...recipe import Recipe, ScaleName, StartName, preset_recipe
 from .._study import Experiment, Study, fit_and_judge
 
@@ -49,7 +49,7 @@ def _judged(recipe: Recipe) -> dict[str, Any]:
     prepared, fit, scores, prediction = fit_and_judge(recipe)
     draws = recipe.training.test_draws
     key = jax.random.key(recipe.training.seed + 14)
-    outside = judge_ood(fit, prepared.data, prediction, num_draws=draws, key=key)
+    outside = ood_scores(fit, prepared.data, prediction, num_draws=draws, key=key)
     found = {name: scores[name] for name in _KEPT if name in scores}
     found |= {f"auroc_{name}": float(s["auroc"]) for name, s in outside.items()}
     return found | {"train_seconds": float(fit.history["seconds"][-1])}

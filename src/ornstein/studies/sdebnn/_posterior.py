@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import jax
 
 from ...data import DataNotFoundError
-from ...evaluation import Judged, evaluate, gain, judge_ood
+from ...evaluation import evaluate, nll_gain, ood_scores
 from ...functions import without_drift, without_noise
-from ...prediction import predict
+from ...prediction import FittedModel, predict
 from ...recipe import Keys, Prepared, Recipe, ScaleName, prepare, preset_recipe, train
 from .._study import TOY_EPOCHS, Experiment, Study
 
@@ -78,12 +78,12 @@ def _fits(study: Study, recipe: Recipe) -> list[dict[str, Any]]:
 def _fit_and_zeroed(recipe: Recipe) -> list[dict[str, Any]]:
     prepared = prepare(recipe)
     fit = train(prepared)
-    zeroed = Judged(without_drift(fit.model), fit.likelihood)  # pyright: ignore
+    zeroed = FittedModel(without_drift(fit.model), fit.likelihood)  # pyright: ignore
     ours, row = _scores(prepared, fit)
     other, zeroed_row = _scores(prepared, zeroed)
-    split = prepared.data.test
+    gain, error = nll_gain(ours, other, prepared.data.test.y)
     return [
-        {"what": "fit"} | row | gain("gain_of_drift", ours, other, split),
+        {"what": "fit"} | row | {"gain_of_drift": gain, "gain_of_drift_se": error},
         {"what": "drift zeroed"} | zeroed_row,
     ]
 
@@ -101,7 +101,7 @@ def _scores(prepared: Prepared, fit: Any) -> tuple[Any, dict[str, Any]]:
     scores = evaluate(prediction, data.test.y)
     row = {name: scores[name] for name in _KEEP if name in scores}
     ood_key = jax.random.fold_in(key, draws)
-    found = judge_ood(fit, data, prediction, num_draws=draws, key=ood_key)
+    found = ood_scores(fit, data, prediction, num_draws=draws, key=ood_key)
     return prediction, row | {f"auroc_{k}": v["auroc"] for k, v in found.items()}
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from ..._files import UnreadableError, read_json, write_atomically
 from ..._version import __version__
-from ...evaluation import Judged, judge
+from ...evaluation import audit
 from ...network import initial_state
-from ...prediction import Fitted
+from ...prediction import Fitted, FittedModel
 from ...recipe import (
     MODELS,
     Keys,
@@ -19,7 +19,6 @@ from ...recipe import (
     Recipe,
     SampleRecipe,
     check_sampling,
-    judge_samples,
     load_recipe,
     model_name,
     open_sampling,
@@ -260,20 +259,17 @@ def _load(folder: Path, prepared: Prepared, recipe: Recipe | SampleRecipe) -> Fi
     if isinstance(recipe, SampleRecipe):
         return open_sampling(prepared, checkpoints / _SAMPLES)
     like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
-    return Judged(*load_model(checkpoints / _FINAL, like))
+    return FittedModel(*load_model(checkpoints / _FINAL, like))
 
 
 def _judged(
     fit: Any, prepared: Prepared, recipe: Recipe | SampleRecipe
 ) -> dict[str, Any]:
+    keys, draws = Keys.of(prepared.recipe), prepared.recipe.training.test_draws
     if isinstance(recipe, SampleRecipe):
         draws = recipe.sampling.test_draws
-        return judge_samples(fit, prepared, num_draws=draws)[0]
-    keys, draws = Keys.of(recipe), recipe.training.test_draws
-    data = prepared.data
-    return judge(fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound)[
-        0
-    ]
+    how = {"num_draws": draws, "test_key": keys.test, "bound_key": keys.bound}
+    return audit(fit, prepared.data, **how)[0]
 
 
 def _kl_weight(recipe: Recipe | SampleRecipe) -> float | None:

@@ -1,35 +1,15 @@
 """Relatives of a trained SDE-BNN, to compare it with: what does its posterior do?"""
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Array, Float, Params, RealScalar
-from ..network import split_where
-from ..nn import scale_parameters
-from ._softplus import softplus_inverse
-from .depth import SDEBNN, SDEBlock
-
-
-def _over_blocks(model: SDEBNN, change: Callable[[SDEBlock], SDEBlock]) -> SDEBNN:
-    layers = tuple(
-        change(layer) if isinstance(layer, SDEBlock) else layer
-        for layer in model.layers
-    )
-    return eqx.tree_at(lambda m: m.layers, model, layers)
-
-
-class NoDrift(eqx.Module):
-    r"""$NN_\phi = 0$: the posterior's paths are the prior's."""
-
-    def __call__(
-        self, t: RealScalar, w: Params, summary: Float[Array, " summary"]
-    ) -> Params:
-        """Zeros like `w`."""
-        del t, summary
-        return jax.tree.map(jnp.zeros_like, w)
+from ...network import split_where
+from ...nn import scale_parameters
+from .._softplus import softplus_inverse
+from ._sde_block import SDEBlock
+from ._sdebnn import SDEBNN
+from ._weight_drift import drop_drift
 
 
 def without_drift(model: SDEBNN) -> SDEBNN:
@@ -37,11 +17,7 @@ def without_drift(model: SDEBNN) -> SDEBNN:
 
     What this costs on held-out data is what the posterior of the path does.
     """
-    # In place of the drift, not its parameters times 0: a drift of one's own may have
-    # none, or be no zero map without them.
-    return _over_blocks(
-        model, lambda block: eqx.tree_at(lambda b: b.drift, block, NoDrift())
-    )
+    return model.over_blocks(drop_drift)
 
 
 def without_noise(model: SDEBNN) -> SDEBNN:
@@ -51,7 +27,7 @@ def without_noise(model: SDEBNN) -> SDEBNN:
         fields = {f: getattr(block, f) for f in block.__dataclass_fields__}
         return SDEBlock(**{**fields, "rho": None, "is_noisy": False})
 
-    return _over_blocks(model, silence)
+    return model.over_blocks(silence)
 
 
 def prior_of(model: SDEBNN) -> SDEBNN:
@@ -73,4 +49,4 @@ def prior_of(model: SDEBNN) -> SDEBNN:
         centred = eqx.combine(scale_parameters(random, 0.0), points)
         return eqx.tree_at(lambda b: (b.dynamics, b.rho), block, (centred, prior_rho))
 
-    return _over_blocks(without_drift(model), forget)
+    return without_drift(model).over_blocks(forget)

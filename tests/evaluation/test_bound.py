@@ -6,7 +6,7 @@ import pytest
 
 import ornstein as orn
 from ornstein.data import Split
-from ornstein.evaluation._series_bound import bound_of_series
+from ornstein.evaluation import series_evidence_bound
 from ornstein.functions import FirstFrames
 from ornstein.train import Fit
 
@@ -18,7 +18,7 @@ def test_bound_of_series():
     model = orn.LatentSDE.make(FirstFrames(2, 2, 1, key=jr.key(0)), 2, key=jr.key(1))
     likelihood = orn.OverTime(orn.Gaussian(0.5))
     fitted = Fit(model, likelihood, None, {})
-    found = bound_of_series(fitted, Split(x, x), key=jr.key(2), num_draws=5)
+    found = series_evidence_bound(fitted, Split(x, x), key=jr.key(2), num_draws=5)
     elbos, kls = [], []
     for key in jr.split(jr.key(2), 5):
         draw = model(x, key=key)

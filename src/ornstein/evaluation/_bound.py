@@ -1,0 +1,182 @@
+r"""The bound on the evidence, at KL weight 1, of what was fitted with any loss.
+
+Of a draw $f$ the bound is $\sum_i [\log p(y_i | f) - D_i] - D$, nats: $D$ is the KL of
+what all rows share, which counts once, and $D_i$ that of a row's own latents, which
+scales as its likelihood does. Its mean over draws is at most $\log p(y)$.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Array, Float, PRNGKeyArray, PyTree
+from ..data import Series, Split
+from ..functions import Draw, KLEstimate, map_draws, total_kl
+from ..likelihood import AbstractLikelihood
+from ..network import in_inference
+from ..prediction import Fitted
+
+_BOUND_ROWS = 10_000
+"""Of larger data sets the bound is estimated from this many training rows."""
+
+_BOUND_TIMES = 100_000
+"""Of series, whose rows cost their times each, rows with as many as this in all."""
+
+_BLOCK_ROWS = 1_000
+
+_KL_KEYS = 32
+"""Draws of each component behind the KL of a mixture of nodes."""
+
+
+class _BoundParts(NamedTuple):
+    """What one draw says of the bound, nats.
+
+    Attributes:
+        log_likelihood: of each row.
+        shared: KLs of what all rows share: `"kl"` in all, and its terms by name.
+        local: likewise of each row's own latents.
+    """
+
+    log_likelihood: Float[Array, " rows"]
+    shared: dict[str, Float[Array, ""]]
+    local: dict[str, Float[Array, " rows"]]
+
+
+def _bound_parts(
+    draw: Draw, likelihood: AbstractLikelihood, y: PyTree[Array]
+) -> _BoundParts:
+    log_likelihood = likelihood.log_prob(draw.output, y)
+    shared = {"kl": jnp.asarray(total_kl(draw.kl, draw.terms)), **draw.terms}
+    local_terms = draw.local_terms
+    local = {"kl": total_kl(draw.local_kl, local_terms), **local_terms}
+    return _BoundParts(log_likelihood, shared, local)
+
+
+def evidence_bound(
+    fit: Fitted, split: Split, *, key: PRNGKeyArray, num_draws: int
+) -> dict[str, float]:
+    r"""The bound on the evidence of a whole data set, and its parts, in nats.
+
+    Of more than 10,000 rows it is estimated from 10,000 chosen at random. Where the KL
+    of a draw may be another than KL(q || p) (the components' mean of an implicit
+    network) the bound has KL(q || p), whatever the loss had.
+
+    Args:
+        fit: any but stored samples, which have no KL.
+        split: what it was trained on; of other rows this bounds nothing.
+        key: which rows (of many) and which functions.
+        num_draws: functions averaged over.
+
+    Returns:
+        `elbo` and its standard error over draws `elbo_se` (NaN of one draw), `kl`, and
+        the terms of the KL by name: `kl_path`, say. Of series, KLs are summed over
+        them.
+
+    Raises:
+        ValueError: for samples of chains, whose KL nobody knows.
+    """
+    posterior = fit.model.posterior_parts()
+    if not posterior.has_bound:
+        raise ValueError(
+            f"`{type(fit.model).__name__}` has no KL to a prior that anybody knows, "
+            "and so no bound on the evidence: score its predictions by `evaluate`."
+        )
+    rows_key, draws_key = jax.random.split(key)
+    num_data = len(split)
+    num_rows = min(num_data, _BOUND_ROWS)
+    if isinstance(split.x, Series):
+        num_rows = min(num_rows, max(1, _BOUND_TIMES // split.x.num_times))
+    chosen = np.asarray(jax.random.permutation(rows_key, num_data)[:num_rows])
+    size = min(num_rows, _BLOCK_ROWS)
+    total, shared = np.zeros(num_draws), {}
+    own: dict[str, Any] = {}
+    for begin in range(0, num_rows - num_rows % size, size):
+        rows = np.sort(chosen[begin : begin + size])
+        part = split.rows(rows)
+        batch = jax.tree.map(jnp.asarray, (part.x, part.y))
+        sums = _sums_over_rows(fit, batch, draws_key, num_draws=num_draws)
+        log_likelihoods, shared, local = sums
+        total += np.asarray(log_likelihoods, np.float64)
+        for name, value in local.items():
+            own[name] = own.get(name, 0.0) + np.asarray(value, np.float64)
+    # What each row has of its own counts as its likelihood does.
+    num_used = num_rows - num_rows % size
+    kls = {name: np.asarray(value, np.float64) for name, value in shared.items()}
+    for name, value in own.items():
+        kls[name] = kls.get(name, 0.0) + value * (num_data / num_used)
+    elbo = total * (num_data / num_used) - kls["kl"]
+    error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
+    parts = {name: float(np.mean(value)) for name, value in kls.items()}
+    found = {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
+    if posterior.kl_estimate is None:
+        return found
+    return found | _with_kl(found, posterior.kl_estimate, key=key)
+
+
+def series_evidence_bound(
+    fit: Fitted, split: Split, *, key: PRNGKeyArray, num_draws: int = 16
+) -> dict[str, float]:
+    """The bound on the evidence of one series, the mean over many, in nats.
+
+    Every series has paths of its own, as in training, so that the mean over many of
+    them is sharp; `evidence_bound` has the same paths for all, as in prediction.
+
+    Args:
+        fit: of series, all of whose latents are those of single series.
+        split: any series, and what is observed of them.
+        key: of the paths.
+        num_draws: paths of each series.
+
+    Returns:
+        `elbo` and `kl`.
+    """
+    keys = jax.random.split(key, num_draws)
+    elbo, kl = _means_over_rows(fit, (split.x, split.y), keys)
+    return {"elbo": float(elbo), "kl": float(kl)}
+
+
+@eqx.filter_jit
+def _sums_over_rows(fit, batch, key, *, num_draws: int):
+    x, y = batch
+    model, state = in_inference(fit.model), fit.state
+
+    def summed(draw: Draw):
+        log_likelihood, shared, local = _bound_parts(draw, fit.likelihood, y)
+        return jnp.sum(log_likelihood), shared, jax.tree.map(jnp.sum, local)
+
+    return map_draws(summed, model, x, key=key, num_draws=num_draws, state=state)
+
+
+@eqx.filter_jit
+def _means_over_rows(fit, batch, keys):
+    x, y = batch
+
+    def one(key: PRNGKeyArray) -> tuple[Array, Array]:
+        draw = fit.model(x, key=key)
+        log_likelihood, _, local = _bound_parts(draw, fit.likelihood, y)
+        return jnp.mean(log_likelihood - local["kl"]), jnp.mean(local["kl"])
+
+    elbos, kls = jax.lax.map(one, keys)
+    return jnp.mean(elbos), jnp.mean(kls)
+
+
+def _with_kl(
+    bound: dict[str, float], estimate: KLEstimate, *, key: PRNGKeyArray
+) -> dict[str, float]:
+    """What changes of a bound when KL(q || p) takes the place of a draw's KL."""
+    keys = jax.random.split(jax.random.fold_in(key, _KL_KEYS), _KL_KEYS)
+    of_each = eqx.filter_jit(jax.lax.map)(estimate.estimate, keys)
+    kls = np.asarray(of_each, np.float64)
+    kl, error = float(kls.mean()), float(kls.std(ddof=1)) / math.sqrt(_KL_KEYS)
+    return {
+        "elbo": bound["elbo"] + bound["kl"] - kl,
+        "elbo_se": math.hypot(bound["elbo_se"], error),
+        "kl": kl,
+        estimate.name: kl,
+        f"{estimate.name}_se": error,
+        **{name: float(of(key)) for name, of in estimate.stand_ins.items()},
+    }

@@ -1,0 +1,68 @@
+"""What a posterior is made of: only its family knows, and audits and diagnoses ask."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .._types import Array, Float, PRNGKeyArray, PyTree
+
+
+class KLEstimate(NamedTuple):
+    r"""KL(q || p) by Monte Carlo, where a loss may have another in its place.
+
+    Attributes:
+        name: in results, such as `"kl_mixture"`.
+        estimate: from a key, unbiased, nats.
+        stand_ins: by name, from a key: what a loss may have had in its place, nats.
+    """
+
+    name: str
+    estimate: Callable[[PRNGKeyArray], Float[Array, ""]]
+    stand_ins: Mapping[str, Callable[[PRNGKeyArray], Float[Array, ""]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class PosteriorParts:
+    """What `AbstractRandomFunction.posterior_parts` returns.
+
+    `PosteriorParts()` is what a family says that has none of this: a random function
+    that is scored by its predictions, and by the KL of its draws.
+
+    Attributes:
+        is_random: whether two of its draws can differ.
+        has_bound: whether the KL of its draws makes a bound on the evidence.
+        kl_estimate: KL(q || p), where the KL of its draws may be another's.
+        kl_record: the record of training that shows whether its KL ever moved, such as
+            `"kl"` or `"kl_path"`; `None` without a KL that could.
+        noise_scales: called for the scales of its noise by name, each in units of the
+            prior's or of what it is added to; 1 / 1,000 is none.
+        noise_share: called with inputs and a key: how much of the spread of its prior's
+            paths noise makes, in the dimension that has most; `None` without such
+            paths.
+        has_noisy_path: whether weights follow noisy paths over depth, whose KL is the
+            term `"kl_path"`.
+        starts_at_points: whether all those paths start at points, which cost nothing.
+        ablations: the same function without a part of its posterior, by that part's
+            name. What this costs on held-out rows is what the part does.
+        start_size: the root mean square of what its solves start from; `None` where
+            that is the input.
+        num_parameters: of one of its draws, for a family of which nothing is trained;
+            `None` for what `labels` tells.
+        has_stored_samples: whether its strata are samples of chains, any first few of
+            which are a fair share of all, and not components to be compared.
+        chain_scores: called with a few inputs: what its chains say of themselves.
+    """
+
+    is_random: bool = True
+    has_bound: bool = True
+    kl_estimate: KLEstimate | None = None
+    kl_record: str | None = None
+    noise_scales: Callable[[], dict[str, float]] = dict
+    noise_share: Callable[[PyTree[Array], PRNGKeyArray], float] | None = None
+    has_noisy_path: bool = False
+    starts_at_points: bool = False
+    ablations: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    start_size: float | None = None
+    num_parameters: int | None = None
+    has_stored_samples: bool = False
+    chain_scores: Callable[[PyTree[Array]], dict[str, Any]] | None = None
