@@ -3,7 +3,7 @@
 A figure carries a checksum of the numbers in it, by which `tests/test_pages.py` sees
 one that is older than its file. `bands.png` is drawn from draws, which results do not
 hold: first `ornstein reproduce fig2 --out runs/fig2`, then
-`python -m docs.figures runs/fig2`.
+`python -m docs.figures runs/fig2`, which refuses draws of other bands than the file's.
 """
 
 import hashlib
@@ -124,12 +124,27 @@ def checksum(data: Data) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def band_widths(path: Path) -> Data:
+    """What is measured of the bands, by which draws are known.
+
+    Args:
+        path: of a result of `ornstein reproduce fig2`.
+    """
+    rows = read(path).rows
+    return {f"{row.of}, {row.where}": round(row.width_of_90_percent, 3) for row in rows}
+
+
 def bands(folder: Path) -> Figure:
     """Prior and posterior of toy/cos, from what `reproduce fig2` leaves.
 
     Args:
         folder: that it wrote to.
+
+    Raises:
+        ValueError: for a run that did not make `results/fig2.json`.
     """
+    if band_widths(folder / "result.json") != band_widths(RESULTS / "fig2.json"):
+        raise ValueError(f"{folder} has other bands than results/fig2.json")
     toy = orn.data.load("toy/cos")
     grid = np.linspace(-2.0, 2.0, 121)
     panels = {}
@@ -171,7 +186,8 @@ def main(folders: list[str]) -> None:
         if sum_in(path) != checksum(data):
             save(method_curves(**data), path, checksum(data))
     for folder in folders:
-        save(bands(Path(folder)), FOLDER / "bands.png", "draws")
+        widths = checksum(band_widths(RESULTS / "fig2.json"))
+        save(bands(Path(folder)), FOLDER / "bands.png", widths)
 
 
 def sum_in(path: Path) -> str | None:

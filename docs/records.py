@@ -88,6 +88,10 @@ class Rows(tuple):
             if all(row.has(n) and row.maybe(n) == value for n, value in wanted.items())
         )
 
+    def having(self, name: str) -> "Rows":
+        """Those with that value."""
+        return Rows(row for row in self if row.has(name))
+
     def naming(self, part: str, *, by: str) -> "Rows":
         """Those whose text `by` has a part."""
         return Rows(row for row in self if part in row.maybe(by))

@@ -102,8 +102,9 @@ def pages(results: Path = RESULTS) -> Iterator[tuple[Path, str]]:
             text = render(template.read_text(encoding="utf-8"), names)
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
-        head = f"<!-- Written by `make pages` from {source}: change that. -->\n"
-        yield page_of(template), head + text
+        title, _, rest = text.partition("\n")
+        note = f"<!-- Written by `make pages` from {source}: change that. -->"
+        yield page_of(template), f"{title}\n\n{note}\n{rest}"
 
 
 if __name__ == "__main__":

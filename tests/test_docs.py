@@ -98,7 +98,7 @@ def test_every_argument_says_something():
     found = []
     for source in read(PACKAGE).values():
         text = source.path.read_text(encoding="utf-8")
-        found += re.findall(r"^ +\w+: likewise\.$", text, flags=re.MULTILINE)
+        found += re.findall(r"(?m)^ +\w+: (?:likewise|see above|ditto)\.$", text)
     assert not found, found
 
 

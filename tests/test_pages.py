@@ -31,6 +31,12 @@ def test_figure_shows_the_numbers_of_its_file(name: str):
     assert drawn == figures.checksum(data), "run `make pages`"
 
 
+def test_bands_are_those_of_their_file():
+    """Catches a picture of another run than `results/fig2.json`."""
+    widths = figures.band_widths(render.RESULTS / "fig2.json")
+    assert figures.sum_in(figures.FOLDER / "bands.png") == figures.checksum(widths)
+
+
 def test_every_page_of_results_is_there():
     """Catches a page written by hand beside the templates."""
     folder = render.ROOT / "docs" / "results"

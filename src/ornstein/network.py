@@ -14,7 +14,7 @@ from .nn import PerExample
 Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
 """A module from a batch (rows first) to the likelihood's parameters of each row."""
 
-Module = TypeVar("Module")
+_Module = TypeVar("_Module")
 
 _OF_ONE_VECTOR = (eqx.nn.MLP, eqx.nn.Linear)
 
@@ -173,7 +173,7 @@ def with_named_state(module: Network) -> Network:
     return jax.tree.unflatten(treedef, nodes)
 
 
-def in_inference(model: Module, *, value: bool = True) -> Module:
+def in_inference(model: _Module, *, value: bool = True) -> _Module:
     """`eqx.nn.inference_mode`, of random functions too.
 
     Equinox's refuses a tree of some of a network's leaves (the means of `MeanField`,
@@ -185,7 +185,7 @@ def in_inference(model: Module, *, value: bool = True) -> Module:
     """
     has_mode = lambda node: getattr(node, "inference", None) is not None
 
-    def modes(model: Module) -> tuple:
+    def modes(model: _Module) -> tuple:
         nodes = jax.tree.leaves(model, is_leaf=has_mode)
         return tuple(node.inference for node in nodes if has_mode(node))
 

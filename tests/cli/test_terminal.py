@@ -23,7 +23,7 @@ def printed(rows, width):
 
 
 def rows_of(num_rows, num_columns):
-    names = [f"score_{j}" for j in range(num_columns)]
+    names = [f"score{j}" for j in range(num_columns)]
     return [
         {name: f"r{i}c{j}" for j, name in enumerate(names)} for i in range(num_rows)
     ]
@@ -31,8 +31,8 @@ def rows_of(num_rows, num_columns):
 
 @pytest.mark.parametrize(
     ("num_rows", "num_columns", "num_lines"),
-    [(4, 3, 1 + 4), (2, 12, 12), (9, 9, 81)],
-    ids=["lines", "columns", "blocks"],
+    [(4, 3, 1 + 4), (2, 12, 12), (9, 9, 2 * (1 + 9))],
+    ids=["lines", "columns", "parts"],
 )
 def test_grid_never_breaks_a_word(num_rows, num_columns, num_lines):
     rows = rows_of(num_rows, num_columns)
@@ -41,8 +41,32 @@ def test_grid_never_breaks_a_word(num_rows, num_columns, num_lines):
         for value in row.values():
             assert value in text
     for j in range(num_columns):
-        assert f"score {j}" in text
+        assert f"score{j}" in text
     assert sum("score" in s or "c0" in s for s in text.split("\n")) == num_lines
+
+
+def test_long_text_stays_in_one_table():
+    """Catches a box a row, which `ornstein info` printed (seen), and half a word."""
+    about = "one series whose spread grows with its value at many irregular times"
+    rows = [{"data": f"toy/{i}", "about": about, "where": None} for i in range(12)]
+    text = printed(rows, 50)
+    assert text.count("┏") == 1
+    assert max(map(len, text.splitlines())) <= 50
+    assert sum("toy/" in line for line in text.splitlines()) == 12
+    words = {word for line in text.splitlines() for word in line.split()}
+    assert set(about.split()) <= words
+
+
+def test_parts_repeat_what_tells_rows_apart():
+    """Catches parts whose rows cannot be told: two models of two seeds each."""
+    rows = [
+        {"model": m, "seed": s} | {f"score{j}": 0.123 for j in range(9)}
+        for m in ("sde", "ode")
+        for s in (0, 1)
+    ]
+    rows += [{"model": "gp", "seed": 2}]
+    text = printed(rows, 44)
+    assert text.count("┏") == text.count("model") == text.count("seed") == 3
 
 
 @pytest.mark.parametrize(

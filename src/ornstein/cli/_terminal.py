@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,34 +42,52 @@ class Terminal:
     def grid(self, title: str, rows: list[dict[str, Any]]) -> None:
         """One line for each row, or one column where lines would be too long.
 
-        Rows that fit neither way come one below the other, a line for each number.
+        Where neither fits, text is broken between its words; where that does not help,
+        the table comes in parts, each with the columns that tell the rows apart.
         """
         names = list(dict.fromkeys(name for row in rows for name in row))
         lines = [[name.replace("_", " ") for name in names]]
         lines += [[shown(row.get(name)) for name in names] for row in rows]
         columns = [list(column) for column in zip(*lines, strict=True)]
         self.say(title)
-        if self._fits(lines):
-            self._print(lines)
-        elif self._fits(columns):
+        if self._fits(map(_width, columns)):
             self._print(columns)
+        elif self._fits(map(_width, lines)):
+            self._print(lines)
         else:
-            for row in rows:
-                given = {
-                    name: value for name, value in row.items() if value is not None
-                }
-                self.table("", given)
+            for part in self._parts(columns):
+                self._print(part)
 
-    def _fits(self, lines: list[list[str]]) -> bool:
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    def _fits(self, widths: Iterable[int]) -> bool:
+        widths = list(widths)
         return sum(widths) + 3 * len(widths) + 1 <= self.output.width
 
-    def _print(self, lines: list[list[str]]) -> None:
-        """The first line heads the others."""
-        head, *body = lines
-        table = Table(*head)
-        for line in body:
-            table.add_row(*line)
+    def _parts(self, columns: list[list[str]]) -> list[list[list[str]]]:
+        """Columns side by side as far as they fit with their longest words."""
+        first = _num_telling_apart(columns)
+        key, parts = columns[:first], [columns[:first]]
+        for column in columns[first:]:
+            wider = [*parts[-1], column]
+            if parts[-1] == key or self._fits(map(_longest_word, wider)):
+                parts[-1] = wider
+            else:
+                parts.append([*key, column])
+        return parts
+
+    def _print(self, columns: list[list[str]]) -> None:
+        """The first cell heads its column; the widest text is broken first."""
+        widths = [_width(column) for column in columns]
+        least = [_longest_word(column) for column in columns]
+        while not self._fits(widths):
+            spare = [(w, n) for n, w in enumerate(widths) if w > least[n]]
+            if not spare:
+                break
+            widths[max(spare)[1]] -= 1
+        table = Table()
+        for column, width in zip(columns, widths, strict=True):
+            table.add_column(column[0], width=width, overflow="fold")
+        for cells in zip(*(column[1:] for column in columns), strict=True):
+            table.add_row(*cells)
         self._write(table)
 
     def _write(self, what: Any, **kwargs: Any) -> None:
@@ -82,6 +100,23 @@ class Terminal:
             text = json.dumps(as_json(result), indent=2, allow_nan=False)
             with naming(_STDOUT):
                 print(text, flush=True)
+
+
+def _width(cells: list[str]) -> int:
+    return max(map(len, cells))
+
+
+def _longest_word(cells: list[str]) -> int:
+    return max((len(word) for cell in cells for word in cell.split()), default=1)
+
+
+def _num_telling_apart(columns: list[list[str]]) -> int:
+    """How many of the first columns differ from row to row, together; 1 if none do."""
+    rows = len(columns[0])
+    for number in (1, 2, 3):
+        if len(set(zip(*columns[:number], strict=True))) == rows:
+            return number
+    return 1
 
 
 def shown(value: Any) -> str:

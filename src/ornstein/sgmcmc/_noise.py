@@ -137,7 +137,7 @@ class _Draws(NamedTuple):
     Attributes:
         gradient: of a position and an item.
         items: rows or keys.
-        factor: see above.
+        factor: what the sum over items is multiplied by.
     """
 
     gradient: Callable

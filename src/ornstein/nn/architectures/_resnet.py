@@ -53,7 +53,7 @@ class ResNet(AbstractResidualNetwork):
     Where a block changes the shape, its shortcut is a 1×1 convolution (option B).
 
     Args:
-        depth: see above.
+        depth: of the network: one of the two kinds above.
         num_classes: numbers that come out.
         in_channels: of the images.
         width: multiplies hidden channels.

@@ -1,0 +1,1 @@
+"""What is written, and what writes it."""
