@@ -101,8 +101,9 @@ def call_network(
     output and a `SolveReport`.
 
     Raises:
-        ValueError: if it cannot take one, loses rows, or keeps batch statistics and is
-            given none.
+        ValueError: if the batch has not the shape that it takes, or it loses rows, or
+            keeps batch statistics and is given none. Its other errors pass, with a note
+            of where they were raised.
     """
     is_stateful = has_batch_state(network)
     if is_stateful and state is None:
@@ -111,32 +112,57 @@ def call_network(
             "pass `state=fit.state`, or `state=eqx.nn.State(model)` of the random "
             "function for a new one."
         )
-    solve = getattr(network, "solve", None)
-    report = None
     try:
-        if is_stateful:
-            output, state = network(x, state)
-        elif solve is not None:
-            output, report = solve(x)
-        else:
-            output = network(x)
+        called = _apply(network, x, state)
     except (TypeError, ValueError) as error:
         shapes = [leaf.shape for leaf in jax.tree.leaves(x)]
-        raise ValueError(
+        failed = (
             f"`{type(network).__name__}` failed on a batch of shape "
-            f"{shapes[0] if len(shapes) == 1 else shapes} ({error}): networks take "
-            "rows first; wrap one of a single example in `ornstein.nn.PerExample`, or "
-            "`ChannelsFirst` for images."
-        ) from error
+            f"{shapes[0] if len(shapes) == 1 else shapes}"
+        )
+        if _is_about_shapes(error) or _takes_one_example(network, x, state):
+            raise ValueError(
+                f"{failed} ({error}): networks take rows first; wrap one of a single "
+                "example in `ornstein.nn.PerExample`, or `ChannelsFirst` for images."
+            ) from error
+        error.add_note(f"{failed}.")
+        raise
     num_rows = jax.tree.leaves(x)[0].shape[0]
-    for leaf in jax.tree.leaves(output):
+    for leaf in jax.tree.leaves(called.output):
         if leaf.ndim == 0 or leaf.shape[0] != num_rows:
             raise ValueError(
                 f"`{type(network).__name__}` returned shape {leaf.shape} for "
                 f"{num_rows} rows, but each row needs its own output: wrap a network "
                 "of a single example in `ornstein.nn.PerExample`."
             )
+    return called
+
+
+def _apply(network: Network, x: PyTree[Array], state: eqx.nn.State | None) -> Called:
+    if has_batch_state(network):
+        return Called(*network(x, state), None)
+    solve = getattr(network, "solve", None)
+    if solve is None:
+        return Called(network(x), state, None)
+    output, report = solve(x)
     return Called(output, state, report)
+
+
+def _is_about_shapes(error: Exception) -> bool:
+    """Whether it says, as JAX and Equinox do, that arrays do not fit together."""
+    return "shape" in str(error)
+
+
+def _takes_one_example(
+    network: Network, x: PyTree[Array], state: eqx.nn.State | None
+) -> bool:
+    """Whether a network that failed on a batch would take its first row."""
+    row = jax.tree.map(lambda leaf: leaf[0], x)
+    try:
+        eqx.filter_eval_shape(lambda: _apply(network, row, state).output)
+    except Exception:
+        return False
+    return True
 
 
 def batch_states(module: PyTree) -> list[eqx.nn.StateIndex]:

@@ -297,6 +297,17 @@ def test_starts_can_be_given():
         run(HMC(3), num_chains=3, starts=last)
 
 
+def test_a_batch_size_larger_than_the_data_is_said(caplog):
+    """Seen failing: 100 rows that were asked for were taken for the default."""
+    asked = []
+    for options in ({"batch_size": 100}, {}):
+        caplog.clear()
+        with caplog.at_level(logging.INFO, "ornstein"):
+            run(sgld(1e-4), num_samples=4, **options)
+        asked.append("batch_size=100 clipped to the 30 rows" in caplog.text)
+    assert asked == [True, False]
+
+
 def test_burn_in_ends_once_injected_noise_dominates():
     """The ratio of SGLD is proportional to its step; see `noise_ratio`."""
     falling = Cyclical(2e-3, cycle_length=200, exploration=0.0)  # to 0 at step 200

@@ -239,3 +239,30 @@ def test_reversible_gap_tells_instability():
     small, large = jax.jit(lambda: (gap(1.0), gap(30.0)))()
     assert small < 0.5
     assert large > 1e4
+
+
+@pytest.mark.parametrize("gradient", [sde.Backprop(), sde.Backsolve()])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_none_in_the_state_changes_nothing(name, gradient):
+    """As a model's state has where it has no inducing inputs.
+
+    Seen failing: a TypeError from `Milstein`, and from `Backsolve` with Itô's solvers.
+    """
+
+    def loss(y0, none):
+        sol = sde.sdeint(
+            lambda t, y, args: jax.tree.map(jnp.sin, y),
+            lambda t, y, args: {"w": 0.3, "h": None} | none,
+            {"w": y0, "h": 2 * y0} | none,
+            TS,
+            key=jr.key(0),
+            solver=SOLVERS[name],
+            stepsize=sde.Fixed(0.25),
+            gradient=gradient,
+        )
+        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(sol.ys))
+
+    run = jax.jit(jax.value_and_grad(loss))
+    y0 = jnp.array([1.0, -0.5])
+    for a, b in zip(run(y0, {}), run(y0, {"none": None}), strict=True):
+        np.testing.assert_array_equal(a, b)

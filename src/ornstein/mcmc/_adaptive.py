@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -40,6 +41,7 @@ class AbstractAdaptiveKernel(AbstractKernel):
     adapt_mass: eqx.AbstractVar[bool]
     uses_gradient: eqx.AbstractClassVar[bool]
     keeps_momentum: eqx.AbstractClassVar[bool]
+    is_minibatch: ClassVar[bool] = False
 
     def __check_init__(self):
         check_positive("step_size", self.step_size)

@@ -41,7 +41,13 @@ class AbstractKernel(eqx.Module):
     A step draws all its randomness from its key. Kernels hold settings; what changes
     from step to step, an adapted step size included, is in the state, so that chains
     run side by side under `jax.vmap`.
+
+    Attributes:
+        is_minibatch: whether a step sees a batch of the rows, through `estimate`, and
+            not the whole potential.
     """
+
+    is_minibatch: eqx.AbstractClassVar[bool]
 
     @abc.abstractmethod
     def init(

@@ -180,7 +180,7 @@ def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe
 
 def is_minibatch(kernel: KernelName) -> bool:
     """Whether a kernel sees a batch at each step."""
-    return kernel in ("constant-sgd", "psgld", "sghmc", "sgld", "sgnht")
+    return KERNELS[kernel](SamplingOptions(), 1_000).is_minibatch
 
 
 def _underdamped(o: SamplingOptions, num_data: int) -> tuple[float, float]:
@@ -265,11 +265,13 @@ def run_sampling(
     options = recipe.sampling
     weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
     network = network_of(prepared)
+    num_data = len(prepared.data.train)
+    kernel = KERNELS[options.kernel](options, num_data)
     return sample(
         network,
         prepared.data.train,
         prepared.likelihood,
-        kernel=KERNELS[options.kernel](options, len(prepared.data.train)),
+        kernel=kernel,
         prior=PRIORS[options.prior](weights, network),
         # Of the log of a learned scale, in units of standardised targets.
         likelihood_prior=GaussianPrior(1.0),
@@ -278,7 +280,7 @@ def run_sampling(
         num_warmup=options.num_warmup,
         num_chains=options.num_chains,
         thin=options.thin,
-        batch_size=options.batch_size,
+        batch_size=options.batch_size if kernel.is_minibatch else None,
         folder=folder,
         resume=resume,
         callbacks=callbacks,

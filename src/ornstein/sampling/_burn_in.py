@@ -55,7 +55,7 @@ def noise_ratios(
 
 def is_minibatch(sampler: Sampler) -> bool:
     """Whether the chains are moved by a minibatch kernel."""
-    return isinstance(sampler.kernel, AbstractMinibatchKernel)
+    return sampler.kernel.is_minibatch
 
 
 @eqx.filter_jit

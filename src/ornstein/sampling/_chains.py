@@ -16,7 +16,6 @@ from .._files import LOCK, lock_folder
 from .._types import Array, Params, PRNGKeyArray, PyTree
 from ..mcmc import AbstractKernel, AbstractState, check_start
 from ..potential import AbstractPotential
-from ..sgmcmc import AbstractMinibatchKernel
 from ..train import CheckpointError, check_positive
 from ._advance import Sampler
 from ._burn_in import BurnIn
@@ -109,7 +108,7 @@ def run_chains(
         raise ValueError(f"`num_warmup` must not be negative, got {num_warmup}.")
     if resume and folder is None:
         raise ValueError("`resume` needs the `folder` whose chains to go on with.")
-    if burn_in is not None and not isinstance(kernel, AbstractMinibatchKernel):
+    if burn_in is not None and not kernel.is_minibatch:
         raise ValueError(
             f"`burn_in` compares gradient noise with injected noise, but "
             f"`{type(kernel).__name__}` sees all data: give `num_warmup` alone."
@@ -213,8 +212,7 @@ def _check_starts(
     num_chains = lengths.pop()
     keys = jax.random.split(jax.random.fold_in(key, _NO_CHAIN), num_chains)
     # A full pass over large data is what minibatch kernels are there to avoid.
-    is_minibatch = isinstance(kernel, AbstractMinibatchKernel)
-    finite = np.asarray(_finite_starts(potential, starts, keys, is_minibatch))
+    finite = np.asarray(_finite_starts(potential, starts, keys, kernel.is_minibatch))
     for chain in np.flatnonzero(~finite):
         check_start(potential, jax.tree.map(lambda a, c=chain: a[c], starts))
     return num_chains

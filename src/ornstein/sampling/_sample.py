@@ -26,6 +26,8 @@ from ._starts import GIVEN, Starts, starts_of
 
 logger = logging.getLogger("ornstein")
 
+_BATCH_SIZE = 100
+
 
 def sample(
     model: Network,
@@ -41,7 +43,7 @@ def sample(
     thin: int = 1,
     where: Callable[[Any], PyTree] | None = None,
     likelihood_prior: AbstractPrior | None = None,
-    batch_size: int = 100,
+    batch_size: int | None = None,
     burn_in: BurnIn | None = None,
     jitter: float | None = None,
     starts: Params = None,
@@ -71,7 +73,8 @@ def sample(
         where: the network to the subtree (or tuple of them) that is sampled; all of
             it by default.
         likelihood_prior: of a learned scale: of the likelihood's `log_scale`.
-        batch_size: rows behind a minibatch kernel's step; clipped to the data.
+        batch_size: rows behind a minibatch kernel's step; clipped to the data, and the
+            log says so. By default 100, or all of fewer.
         burn_in: ends a minibatch kernel's warm-up once injected noise dominates, at
             the latest after `num_warmup` steps: `BurnIn()`.
         jitter: start near the parameters that the network came with, at a normal
@@ -119,9 +122,9 @@ def sample(
         prior=prior,
         likelihood_prior=likelihood_prior,
         where=where,
-        batch_size=batch_size,
+        batch_size=_BATCH_SIZE if batch_size is None else batch_size,
     )
-    if potential.batch_size < batch_size and batch_size != 100:
+    if batch_size is not None and potential.batch_size < batch_size:
         logger.info(
             "batch_size=%d clipped to the %d rows", batch_size, potential.num_data
         )

@@ -20,12 +20,12 @@ def _correct(drift: VectorField, diffusion: VectorField, sign: float) -> VectorF
         def noise(y: PyTree) -> PyTree:
             return match_noise(diffusion(t, y, args), y)
 
-        def direction(g: Any, leaf: Any) -> Any:
+        def direction(leaf: Any, g: Any) -> Any:
             # Noise-free leaves do not move with B: their tangent is zero.
             return leaf * 0 if g is None else g + leaf * 0
 
-        g = noise(y)
-        tangent = jax.tree.map(direction, g, y, is_leaf=is_none)
+        # Over the state first: it may have a `None` of its own.
+        tangent = jax.tree.map(direction, y, noise(y))
         _, gdg = jax.jvp(noise, (y,), (tangent,))
 
         def add(c: Any, fi: Any) -> Any:

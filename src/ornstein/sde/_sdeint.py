@@ -1,5 +1,6 @@
 """Solve a differential equation, stochastic or not: the entry point."""
 
+import dataclasses
 from typing import Any
 
 import diffrax
@@ -100,7 +101,7 @@ def sdeint(
 
     assert isinstance(stepsize, AbstractGridStepsize)
     mesh = stepsize.mesh(ts)
-    mesh = mesh._replace(times=mesh.times.astype(dtype))
+    mesh = dataclasses.replace(mesh, times=mesh.times.astype(dtype))
     increments = _increments(problem, state, mesh, solver, key)
     how = Solve(stepper_for(solver), mesh, increments)
     out = gradient.solve(problem, state, how)
@@ -122,10 +123,7 @@ def _solution(
         + stepper.evaluations_to_start,
         "num_drift_evaluations_backward": gradient.backward_evaluations(how),
     }
-    last, memory = jax.lax.stop_gradient(out.last)
-    if isinstance(memory, tuple) and isinstance(memory[0], State):
-        gaps = jax.tree.map(lambda a, b: jnp.max(jnp.abs(a - b)), last.y, memory[0].y)
-        stats["max_reversible_gap"] = jnp.max(jnp.stack(jax.tree.leaves(gaps)))
+    stats |= stepper.final_stats(*jax.lax.stop_gradient(out.last))
     return Solution(ts, y, path_kl, ell, stats)
 
 

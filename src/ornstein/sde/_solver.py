@@ -95,6 +95,10 @@ class AbstractStepper(eqx.Module):
     ) -> tuple[State, Any, PyTree | None]:
         """The next state and memory, and u at the step's left point (or `None`)."""
 
+    @abc.abstractmethod
+    def final_stats(self, state: State, memory: Any) -> dict[str, Array]:
+        """What the last state and memory say of the solve, for `Solution.stats`."""
+
 
 def advance(state: State, rates: Rates, inc: Increment, scale: float = 1.0) -> State:
     """`state + scale (f dt + g dW)`."""
@@ -138,6 +142,14 @@ class ReversibleHeunStepper(AbstractStepper):
         state1 = advance(advance(state, rates, inc, 0.5), rates1, inc, 0.5)
         return state1, (shadow1, rates1), rates.u
 
+    def final_stats(
+        self, state: State, memory: tuple[State, Rates]
+    ) -> dict[str, Array]:
+        r"""The largest $|y - \hat y|$."""
+        shadow, _ = memory
+        gaps = jax.tree.map(lambda a, b: jnp.max(jnp.abs(a - b)), state.y, shadow.y)
+        return {"max_reversible_gap": jnp.max(jnp.stack(jax.tree.leaves(gaps)))}
+
 
 class RungeKuttaStepper(AbstractStepper):
     """An explicit tableau applied to f dt + g dW, its stages written out."""
@@ -173,6 +185,11 @@ class RungeKuttaStepper(AbstractStepper):
             stages.append(advance(zero, rates, inc))
         return _combine(state, self.b_sol, stages), None, u
 
+    def final_stats(self, state: State, memory: None) -> dict[str, Array]:
+        """Nothing beside what all solvers have."""
+        del state, memory
+        return {}
+
 
 def _combine(state: State, weights: tuple, stages: list[State]) -> State:
     for weight, stage in zip(weights, stages, strict=True):
@@ -206,16 +223,22 @@ class MilsteinStepper(AbstractStepper):
             return after, None, rates.u
         dt = inc.t1 - inc.t0
 
-        def direction(g: Any, w: Any, y: Array) -> Array:
+        def direction(y: Array, g: Any, w: Any) -> Array:
             if g is None:
                 return jnp.zeros_like(y)
             return g * (w**2 - dt.astype(y.dtype)) / 2
 
-        tangent = jax.tree.map(direction, rates.g, inc.w, state.y, is_leaf=is_none)
+        # Over the state first: it may have a `None` of its own.
+        tangent = jax.tree.map(direction, state.y, rates.g, inc.w)
         noise = lambda y: problem.noise(inc.t0, y)
         _, correction = jax.jvp(noise, (state.y,), (tangent,))
         ones = jax.tree.map(jnp.ones_like, inc.w)
         return State(add_noise(after.y, correction, ones), after.ell), None, rates.u
+
+    def final_stats(self, state: State, memory: None) -> dict[str, Array]:
+        """Nothing beside what all solvers have."""
+        del state, memory
+        return {}
 
 
 class DiffraxStepper(AbstractStepper):
@@ -262,6 +285,11 @@ class DiffraxStepper(AbstractStepper):
             terms, inc.t0, inc.t1, state, None, memory, False
         )
         return state1, memory1, problem.ito_integrand(inc.t0, state)
+
+    def final_stats(self, state: State, memory: Any) -> dict[str, Array]:
+        """Nothing beside what all solvers have."""
+        del state, memory
+        return {}
 
 
 def stepper_for(solver: diffrax.AbstractSolver) -> AbstractStepper:

@@ -2,7 +2,6 @@
 
 import abc
 import math
-from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from .._types import Array, ArrayLike, Float, RealScalar
 _DIVIDES = 1e-4
 
 
-class Mesh(NamedTuple):
+class Mesh(eqx.Module):
     """The steps of one solve on a fixed grid.
 
     Attributes:
@@ -26,9 +25,9 @@ class Mesh(NamedTuple):
     """
 
     times: Float[Array, " steps_and_one"]
-    num_fine: int
-    stride: int
-    picks: tuple[int, ...] | None
+    num_fine: int = eqx.field(static=True)
+    stride: int = eqx.field(static=True)
+    picks: tuple[int, ...] | None = eqx.field(static=True)
 
     @property
     def num_steps(self) -> int:
@@ -100,7 +99,7 @@ class Fixed(AbstractGridStepsize):
         picks = None if len(ends) == sum(steps) // stride else tuple(map(int, ends))
         num_fine = 1 if self.noise_dt is None else _ratio(self.dt, self.noise_dt)
         assert num_fine is not None
-        return Mesh(jnp.asarray(times), num_fine, stride, picks)
+        return Mesh(jnp.asarray(times), num_fine=num_fine, stride=stride, picks=picks)
 
 
 class Grid(AbstractGridStepsize):
@@ -136,7 +135,7 @@ class Grid(AbstractGridStepsize):
         gaps = jnp.diff(grid)[:, None]
         inner = grid[:-1, None] + gaps * (fractions / self.num_substeps)
         times = jnp.concatenate([inner.reshape(-1), grid[-1:]])
-        return Mesh(times, 1, self.num_substeps, picks)
+        return Mesh(times, num_fine=1, stride=self.num_substeps, picks=picks)
 
     def _find(self, ts: Float[ArrayLike, " times"]) -> tuple[int, ...]:
         if isinstance(self.ts, Tracer) or isinstance(ts, Tracer):

@@ -8,6 +8,7 @@ kernel is an optimiser, and the same state goes on to be sampled from.
 
 import abc
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -72,6 +73,8 @@ class SGInfo(eqx.Module):
 
 class AbstractMinibatchKernel(AbstractKernel):
     """A transition that sees the potential through `estimate` only."""
+
+    is_minibatch: ClassVar[bool] = True
 
     @abc.abstractmethod
     def noise_weight(self, state: SGState) -> RealScalar | Params:

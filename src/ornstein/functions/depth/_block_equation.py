@@ -7,6 +7,7 @@ with $f_p(w, t) = \theta (m - w)$ the prior's drift, $\sigma$ its diffusion, and
 $NN_\phi$ what the posterior adds. The symbols are those of `_sde_block.py`.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +21,12 @@ from ._hidden_units import DepthState, velocity
 from ._integrator import Integrator
 
 
-class BlockEquation(eqx.Module):
+@dataclasses.dataclass(frozen=True, eq=False)
+class BlockEquation:
     r"""Drift, diffusion and prior drift of a `DepthState`, given $w_0$.
+
+    No module: a method of it is then a function to a solver, like any of a user's, and
+    what it closes over is differentiated in the same order.
 
     Attributes:
         point: f_h without its random weights, which are in the state.

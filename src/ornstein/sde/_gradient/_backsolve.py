@@ -26,7 +26,7 @@ from .._solver import (
     advance,
     stepper_for,
 )
-from .._stepsize import AbstractStepsize, Mesh
+from .._stepsize import AbstractStepsize
 from ._base import (
     AbstractGradient,
     Outputs,
@@ -57,13 +57,7 @@ class Backsolve(AbstractGradient):
 
     def solve(self, problem: Problem, state: State, how: Solve) -> Outputs:
         """Forward as ever; the reverse pass is `_backward`."""
-        states, last = _solve(
-            (problem, state),
-            how.mesh.times,
-            how.increments,
-            stepper=how.stepper,
-            mesh_static=how.mesh[1:],
-        )
+        states, last = _solve((problem, state), how)
         return Outputs(states, None, last)
 
     def backward_evaluations(self, how: Solve) -> int:
@@ -73,30 +67,26 @@ class Backsolve(AbstractGradient):
 
 
 @eqx.filter_custom_vjp
-def _solve(vjp_arg, times, increments, *, stepper, mesh_static):
+def _solve(vjp_arg, how: Solve):
     problem, state = vjp_arg
-    how = Solve(stepper, Mesh(times, *mesh_static), increments)
     out = integrate(problem, state, how)
     return out.states, out.last
 
 
 @_solve.def_fwd
-def _forward(perturbed, vjp_arg, times, increments, *, stepper, mesh_static):
+def _forward(perturbed, vjp_arg, how: Solve):
     del perturbed
-    states, last = _solve(
-        vjp_arg, times, increments, stepper=stepper, mesh_static=mesh_static
-    )
+    states, last = _solve(vjp_arg, how)
     return (states, last), states
 
 
 @_solve.def_bwd
-def _backward(states, out_bar, perturbed, vjp_arg, times, increments, **static):
+def _backward(states, out_bar, perturbed, vjp_arg, how: Solve):
     del perturbed
     problem, first = vjp_arg
-    stepper, mesh = static["stepper"], Mesh(times, *static["mesh_static"])
-    how = Solve(stepper, mesh, increments)
-    problem_of = _stratonovich if increments is not None and stepper.is_ito else _same
-    stepper = _backward_stepper(stepper, increments is not None)
+    mesh, has_noise = how.mesh, how.increments is not None
+    problem_of = _stratonovich if has_noise and how.stepper.is_ito else _same
+    stepper = _backward_stepper(how.stepper, has_noise)
     states_bar = with_zeros(out_bar[0], states)
     filled = spread_over_units(states, mesh)
     states_bar = spread_over_units(states_bar, mesh)

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from ..._types import Array, Float
 from .._noise import inner
 from .._problem import Problem, Rates, State
-from .._solver import Increment, ReversibleHeunStepper, advance, name_of
-from .._stepsize import AbstractGridStepsize, AbstractStepsize, Mesh
+from .._solver import Increment, advance, name_of
+from .._stepsize import AbstractGridStepsize, AbstractStepsize
 from ._base import (
     AbstractGradient,
     Outputs,
@@ -69,10 +69,7 @@ class Reversible(AbstractGradient):
 
     def solve(self, problem: Problem, state: State, how: Solve) -> Outputs:
         """Forward as ever; the reverse pass is `_backward`."""
-        mesh = how.mesh
-        states, ito, last = _solve(
-            (problem, state), mesh.times, how.increments, mesh_static=mesh[1:]
-        )
+        states, ito, last = _solve((problem, state), how)
         return Outputs(states, ito, last)
 
     def backward_evaluations(self, how: Solve) -> int:
@@ -92,31 +89,24 @@ class _Node(NamedTuple):
     problem_bar: Any
 
 
-def _how(times: Array, increments: Any, mesh_static: tuple) -> Solve:
-    return Solve(ReversibleHeunStepper(), Mesh(times, *mesh_static), increments)
-
-
 @eqx.filter_custom_vjp
-def _solve(vjp_arg, times, increments, *, mesh_static):
+def _solve(vjp_arg, how: Solve):
     problem, state = vjp_arg
-    return tuple(integrate(problem, state, _how(times, increments, mesh_static)))
+    return tuple(integrate(problem, state, how))
 
 
 @_solve.def_fwd
-def _forward(perturbed, vjp_arg, times, increments, *, mesh_static):
+def _forward(perturbed, vjp_arg, how: Solve):
     del perturbed
-    out = _solve(vjp_arg, times, increments, mesh_static=mesh_static)
+    out = _solve(vjp_arg, how)
     states, ito, last = out
     return out, (last, states, ito)
 
 
 @_solve.def_bwd
-def _backward(
-    residuals, out_bar, perturbed, vjp_arg, times, increments, *, mesh_static
-):
+def _backward(residuals, out_bar, perturbed, vjp_arg, how: Solve):
     del perturbed
     problem, _ = vjp_arg
-    how = _how(times, increments, mesh_static)
     (state, (shadow, rates)), states, ito = residuals
     states_bar, ito_bar, _ = out_bar
     states_bar = spread_over_units(with_zeros(states_bar, states), how.mesh)
