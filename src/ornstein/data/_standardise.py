@@ -17,7 +17,8 @@ class Standardisation(eqx.Module):
 
     Attributes:
         mean: broadcasts against one example.
-        scale: likewise; positive (1 where a feature is constant).
+        scale: broadcasts against one example; positive (1 where a feature is
+            constant).
         axes: the axes of the training array, rows among them, that share one mean
             and scale: (0,) for columns, (0, 1, 2) for the channels of images. `None`
             where mean and scale were given rather than fitted.
