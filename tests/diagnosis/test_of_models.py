@@ -124,10 +124,10 @@ def test_reversible_gap(healthy: orn.Fit):
 def gaps_of(model: Any, x: Any, y: Any, likelihood: Any) -> tuple[float, float]:
     """As it is, and as `diagnose` has it."""
     fit, rows = orn.Fit(model, likelihood, None, {}), jax.tree.map(jnp.asarray, (x, y))
-    case = Evidence(fit, *rows, key=KEY, num_draws=2, history={}, num_data=None)
-    assert case.drawn.report is not None
-    gap = float(case.drawn.report.reversible_gap)
-    return gap, reversible_gap(case).numbers["reversible_gap"]
+    evidence = Evidence(fit, *rows, key=KEY, num_draws=2, history={}, num_data=None)
+    assert evidence.draws.report is not None
+    gap = float(evidence.draws.report.reversible_gap)
+    return gap, reversible_gap(evidence).numbers["reversible_gap"]
 
 
 @pytest.mark.parametrize("size", [1.0, 1e4])
@@ -191,8 +191,8 @@ def test_reversible_gap_of_another_model_of_sequences():
     model = orn.Deterministic(MLP(1, 1, (), key=jr.key(0)))
     fit = orn.Fit(model, orn.Gaussian(0.1), None, {})
     x = jax.tree.map(jnp.asarray, series)
-    case = Evidence(fit, x, x, key=KEY, num_draws=1, history={}, num_data=None)
-    assert _start_size(case) == pytest.approx(np.sqrt((9 + 16 + 16) / 3))
+    evidence = Evidence(fit, x, x, key=KEY, num_draws=1, history={}, num_data=None)
+    assert _start_size(evidence) == pytest.approx(np.sqrt((9 + 16 + 16) / 3))
 
 
 def test_other_families_draws_and_scales():
@@ -220,17 +220,17 @@ def test_classes_by_hand():
     network = MLP(2, 2, (), key=jr.key(0))
     fit = orn.Fit(orn.MeanField(network, init_scale=0.3), orn.Categorical(), None, {})
     rows = map(jnp.asarray, (x, split.y))
-    case = Evidence(fit, *rows, key=KEY, num_draws=8, history={}, num_data=None)
-    logits = np.asarray(case.drawn.prediction.outputs, np.float64)
+    evidence = Evidence(fit, *rows, key=KEY, num_draws=8, history={}, num_data=None)
+    logits = np.asarray(evidence.draws.prediction.outputs, np.float64)
     probs = scipy.special.softmax(logits, axis=-1)
     entropy = lambda p: np.mean(np.sum(scipy.special.entr(p), axis=-1))
     mean = probs.mean(0)
     share = 1 - entropy(probs) / entropy(mean)
-    numbers = draws_agree(case).numbers
+    numbers = draws_agree(evidence).numbers
     assert numbers["epistemic_share"] == pytest.approx(share, rel=1e-3)
     nll = -np.mean(np.log(mean[np.arange(60), split.y]))
     frequencies = np.bincount(split.y) / 60
-    assert case.skill == pytest.approx(1 - nll / entropy(frequencies), rel=1e-4)
+    assert evidence.skill == pytest.approx(1 - nll / entropy(frequencies), rel=1e-4)
     total = np.mean(np.var(probs, axis=(0, 1)))
     expected = np.mean(np.var(probs, axis=0)) / total
-    assert between_draws(case) == pytest.approx(expected, rel=1e-4)
+    assert between_draws(evidence) == pytest.approx(expected, rel=1e-4)

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
@@ -33,9 +34,9 @@ def test_evidence_bound(fit: orn.Fit):
     place of their mean."""
     found = orn.evaluation.evidence_bound(fit, SPLIT, key=KEY, num_draws=NUM_DRAWS)
     draws_key = jr.split(KEY)[1]
-    fits, paths, starts = [], [], []
+    x, fits, paths, starts = jnp.asarray(X), [], [], []
     for index in range(NUM_DRAWS):
-        draw = fit.model(X, key=draws_key, index=index)
+        draw = fit.model(x, key=draws_key, index=index)
         fits.append(np.sum(fit.likelihood.log_prob(draw.output, SPLIT.y)))
         paths.append(draw.terms["kl_path"])
         starts.append(draw.terms["kl_initial"])

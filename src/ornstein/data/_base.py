@@ -129,7 +129,7 @@ class Data(eqx.Module):
 
         Args:
             train: some of the training rows, as they are in `train`.
-            test: likewise of the test rows.
+            test: some of the test rows, as they are in `test`.
             validation: rows held out of training, if there are any.
         """
         x_scaling, y_scaling = self.x_scaling, self.y_scaling

@@ -55,7 +55,7 @@ def nll_gain(
 
     Args:
         prediction: of the rows.
-        other: likewise.
+        other: of the same rows, such as that of a function without a part.
         y: their targets.
 
     Returns:

@@ -38,7 +38,7 @@ class _BoundParts(NamedTuple):
     Attributes:
         log_likelihood: of each row.
         shared: KLs of what all rows share: `"kl"` in all, and its terms by name.
-        local: likewise of each row's own latents.
+        local: KLs of each row's own latents, by the same names.
     """
 
     log_likelihood: Float[Array, " rows"]

@@ -12,8 +12,8 @@ class KLEstimate(NamedTuple):
 
     Attributes:
         name: in results, such as `"kl_mixture"`.
-        estimate: from a key, unbiased, nats.
-        stand_ins: by name, from a key: what a loss may have had in its place, nats.
+        estimate: takes a key, and is unbiased, nats.
+        stand_ins: by name, what a loss may have had in its place: take a key, nats.
     """
 
     name: str

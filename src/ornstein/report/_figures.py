@@ -1,8 +1,9 @@
 """The figures that a run leaves, for whatever data it has."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,6 +20,26 @@ from ._series import series_figure
 _NUM_GALLERY = 24
 _GRID_SIZE = 200
 _CURVES = ("elbo", "kl", "kl_weight", "accuracy", "ece", "learning_rate", "val_nll")
+
+
+class Run(NamedTuple):
+    """What figures are made of.
+
+    Attributes:
+        fit: what was trained.
+        prediction: of the test rows.
+        data: what it was trained on.
+        history: of the training.
+        key: which functions are drawn for figures.
+        num_draws: how many.
+    """
+
+    fit: Fitted
+    prediction: Prediction
+    data: Data
+    history: Mapping[str, np.ndarray]
+    key: PRNGKeyArray
+    num_draws: int
 
 
 def write_figures(
@@ -42,33 +63,8 @@ def write_figures(
         key: which functions the bands show.
         num_draws: how many.
     """
-    figures: dict[str, Figure] = {}
-    curves = {
-        name.replace("val_", "validation_"): history[name].tolist()
-        for name in _CURVES
-        if name in history and np.any(np.isfinite(history[name]))
-    }
-    if curves:
-        units = {"elbo": "nats", "kl": "nats", "nll": "nats"}
-        figures["training"] = training_curves(curves, units=units)
-    if isinstance(prediction.likelihood, Categorical):
-        figures |= _class_figures(prediction, data)
-    elif isinstance(prediction.likelihood, OverTime):
-        test = data.test
-        figures["series"] = series_figure(prediction, test.x, data, asked=test.y)
-    elif isinstance(
-        prediction.likelihood, AbstractLocationScaleLikelihood
-    ) and data.example_shape == (1,):
-        grid = _grid(data)
-        bands = predict(fit, grid, key=key, num_draws=num_draws)
-        figures["bands"] = predictive_bands(
-            grid,
-            bands,
-            data=(data.train.x, data.train.y),
-            xlabel="x (standardised)",
-            ylabel="y (standardised)",
-            title=data.name,
-        )
+    run = Run(fit, prediction, data, history, key, num_draws)
+    figures = {name: figure for draw in FIGURES for name, figure in draw(run).items()}
     return [save_figure(folder / f"{name}.png", figures[name]) for name in figures]
 
 
@@ -86,23 +82,85 @@ def save_figure(path: Path, figure: Figure) -> Path:
     return path
 
 
-def _class_figures(prediction: Prediction, data: Data) -> dict[str, Figure]:
-    y = np.asarray(data.test.y)
-    bins = metrics.reliability(prediction.probs, y)
-    figures = {"reliability": reliability_diagram(bins, title=data.name)}
-    x = data.test.x
-    if x.ndim != 4 or x.shape[-1] not in (1, 3):
-        return figures
+def _training(run: Run) -> dict[str, Figure]:
+    """What was recorded, over epochs."""
+    history = run.history
+    curves = {
+        name.replace("val_", "validation_"): history[name].tolist()
+        for name in _CURVES
+        if name in history and np.any(np.isfinite(history[name]))
+    }
+    if not curves:
+        return {}
+    units = {"elbo": "nats", "kl": "nats", "nll": "nats"}
+    return {"training": training_curves(curves, units=units)}
+
+
+def _reliability(run: Run) -> dict[str, Figure]:
+    """Confidence and frequency, of classes."""
+    if not isinstance(run.prediction.likelihood, Categorical):
+        return {}
+    y = np.asarray(run.data.test.y)
+    bins = metrics.reliability(run.prediction.probs, y)
+    return {"reliability": reliability_diagram(bins, title=run.data.name)}
+
+
+def _galleries(run: Run) -> dict[str, Figure]:
+    """The images whose class is surest, and least sure."""
+    prediction, data, x = run.prediction, run.data, run.data.test.x
+    is_of_classes = isinstance(prediction.likelihood, Categorical)
+    if not is_of_classes or x.ndim != 4 or x.shape[-1] not in (1, 3):
+        return {}
     order = np.argsort(np.asarray(prediction.entropy))
     names = {"most_certain": order, "least_certain": order[::-1]}
+    figures = {}
     for name, rows in names.items():
         rows = rows[:_NUM_GALLERY]
         figures[name] = image_gallery(
             x[rows],
             _titles(prediction, data, rows),
-            title=f"{data.name}: {name.replace('_', ' ')} of {len(y)} test images",
+            title=f"{data.name}: {name.replace('_', ' ')} of {len(order)} test images",
         )
     return figures
+
+
+def _series(run: Run) -> dict[str, Figure]:
+    """Bands over time, of sequences."""
+    if not isinstance(run.prediction.likelihood, OverTime):
+        return {}
+    test = run.data.test
+    figure = series_figure(run.prediction, test.x, run.data, asked=test.y)
+    return {"series": figure}
+
+
+def _bands(run: Run) -> dict[str, Figure]:
+    """Bands over a grid, of one number given another."""
+    data, likelihood = run.data, run.prediction.likelihood
+    is_real = isinstance(likelihood, AbstractLocationScaleLikelihood)
+    if not is_real or data.example_shape != (1,):
+        return {}
+    grid = _grid(data)
+    bands = predict(run.fit, grid, key=run.key, num_draws=run.num_draws)
+    figure = predictive_bands(
+        grid,
+        bands,
+        data=(data.train.x, data.train.y),
+        xlabel="x (standardised)",
+        ylabel="y (standardised)",
+        title=data.name,
+    )
+    return {"bands": figure}
+
+
+FIGURES: tuple[Callable[[Run], dict[str, Figure]], ...] = (
+    _training,
+    _reliability,
+    _galleries,
+    _series,
+    _bands,
+)
+"""What a run may leave: figures by the names of their files, none where one does not
+apply. A new one is a function in this list."""
 
 
 def _titles(prediction: Prediction, data: Data, rows: np.ndarray) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from ...evaluation import corruption_scores
-from ...functions import Deterministic, whole_rounds
+from ...functions import whole_rounds
 from ...plot import method_curves
 from ...recipe import ScaleName, load_recipe, model_name
 from ...report import save_figure
@@ -46,7 +46,7 @@ def _judged_one(study: Study, model: str, seed: int) -> dict[str, Any]:
     key = jax.random.key(study.seed + 13)
     # A multiple of the strata: every member of an ensemble counts alike.
     num_draws = whole_rounds(_NUM_DRAWS, fit.model.num_strata)
-    if isinstance(fit.model, Deterministic):
+    if not fit.model.posterior_parts().is_random:
         num_draws = 1  # all are the same
     settings = {"rows": num_rows, "draws": num_draws, "trained": record["provenance"]}
     found = corruption_scores(
