@@ -108,32 +108,32 @@ def test_roughness_reaches_fit(toy: Data):
 
 ODENET = ("deterministic", "odenet")
 REFUSED = {
-    "dropout": (("mc-dropout", "odenet"), {}, "--model mc-dropout puts noise on the"),
+    "dropout": (("mc-dropout", "odenet"), {}, "`model` mc-dropout puts noise on the"),
     "flipout": (
         ("mean-field", "odenet"),
         {"weight_noise": "flipout"},
-        "--weight-noise flipout would draw anew.*give --weight-noise plain",
+        "`weight_noise` flipout would draw anew.*give `weight_noise` plain",
     ),
     "local": (
         ("mean-field", "hyper-odenet"),
         {"weight_noise": "local"},
-        "give --weight-noise plain",
+        "give `weight_noise` plain",
     ),
-    "drift": (ODENET, {"drift_widths": "3"}, "--drift-widths does nothing for --netw"),
-    "sigma": (ODENET, {"sigma": 0.4}, "--sigma does nothing for --model determinist"),
+    "drift": (ODENET, {"drift_widths": "3"}, "`drift_widths` does nothing for `netw"),
+    "sigma": (ODENET, {"sigma": 0.4}, "`sigma` does nothing for `model` determinist"),
     "step of an MLP": (
         ("deterministic", "mlp"),
         {"dt": 0.05},
-        "--dt does nothing for --network mlp",
+        "`dt` does nothing for `network` mlp",
     ),
     "roughness of an MLP": (
         ("deterministic", "mlp"),
         {"regularise_dynamics": 0.1},
-        "--regularise-dynamics does nothing for --network mlp",
+        "`regularise_dynamics` does nothing for `network` mlp",
     ),
-    "order alone": (ODENET, {"roughness_order": 2}, "add --regularise-dynamics 0.01"),
+    "order alone": (ODENET, {"roughness_order": 2}, "add `regularise_dynamics` 0.01"),
     "negative": (ODENET, {"regularise_dynamics": -1.0}, "must not be negative, got -1"),
-    "solver": (ODENET, {"solver": "sra1"}, "--solver sra1 is for equations with noise"),
+    "solver": (ODENET, {"solver": "sra1"}, "`solver` sra1 is for equations with noise"),
     "no layers": (("sdebnn", None), {"random_layers": "none"}, "leaves no weights ran"),
     "layers": (("sdebnn", None), {"random_layers": "all-1"}, "whole numbers joined by"),
     "window": (("sdebnn", None), {"noise_window": "0.5-0.2"}, "0 <= begin < end <= 1"),

@@ -141,16 +141,16 @@ REFUSED = {
     "parts": ("digits", None, {"accumulate": 32}, "4 rows cannot be dealt to 8"),
     "no components": ("digits", None, {"num_components": 0}, "at least 1, got 0"),
     "scale": ("digits", None, {"node_prior_scale": 0.0}, "must be positive, got 0"),
-    "rate": ("digits", None, {"noise_learning_rate": -1.0}, "--noise-learning-rate"),
+    "rate": ("digits", None, {"noise_learning_rate": -1.0}, "`noise_learning_rate`"),
     "draws": ("digits", None, {"test_draws": 12}, "components.*multiple of 8"),
-    "width": ("digits", "resnet-8", {"network_width": 0.0}, "--network-width must be"),
-    "norm": ("digits", None, {"norm": "frn"}, "--norm does nothing for --network mlp"),
-    "mlp's": ("digits", "resnet-8", {"width": "9"}, "--width does nothing for --netw"),
+    "width": ("digits", "resnet-8", {"network_width": 0.0}, "`network_width` must be"),
+    "norm": ("digits", None, {"norm": "frn"}, "`norm` does nothing for `network` mlp"),
+    "mlp's": ("digits", "resnet-8", {"width": "9"}, "`width` does nothing for `netw"),
     "pretrained": (
         "digits",
         "resnet-8",
         {"pretrained": "x.safetensors"},
-        "--pretrained does nothing for --network resnet-8",
+        "`pretrained` does nothing for `network` resnet-8",
     ),
 }
 
@@ -165,7 +165,7 @@ def test_refusals(case: str):
 def test_members_cannot_share_batch_statistics():
     recipe = preset_recipe("cifar10", model="ensemble", network="resnet-8")
     check_options(recipe)  # its preset says filter response normalisation
-    with pytest.raises(ValueError, match="give --norm frn or --norm none"):
+    with pytest.raises(ValueError, match="give `norm` frn or `norm` none"):
         check_options(recipe.changed(norm="batch"))
 
 
@@ -189,7 +189,7 @@ def test_first_rows_are_standardised_by_themselves():
 
 def test_first_rows_refuses():
     data = images(4)
-    with pytest.raises(ValueError, match="--train-rows 41 is not among the 40"):
+    with pytest.raises(ValueError, match="`train_rows` 41 is not among the 40"):
         first_rows(data, 41, None)
-    with pytest.raises(ValueError, match="have no 'f'.*give more --train-rows"):
+    with pytest.raises(ValueError, match="have no 'f'.*give more `train_rows`"):
         first_rows(data, 5, None)

@@ -129,7 +129,7 @@ REFUSED = {
     ),
     "data": (
         {"quick": QUICK | {"options": {"data": "mnist"}}},
-        "'data' is not a recipe's: --data says",
+        "'data' is not a recipe's: `data` says",
     ),
     "seed": (
         {"quick": QUICK | {"options": {"seed": 3}}},

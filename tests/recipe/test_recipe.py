@@ -76,24 +76,24 @@ def test_changed_refuses_unknown_options():
     ("model", "changes", "option"),
     [
         ("deterministic", {"sigma": 0.3}, "sigma"),
-        ("mc-dropout", {"kl_weight": 0.5}, "kl-weight"),
+        ("mc-dropout", {"kl_weight": 0.5}, "kl_weight"),
         ("ensemble", {"sigma": 0.5}, "sigma"),
         ("mean-field", {"dropout": 0.3}, "dropout"),
-        ("sdebnn", {"weight_noise": "flipout"}, "weight-noise"),
+        ("sdebnn", {"weight_noise": "flipout"}, "weight_noise"),
         ("sdebnn", {"network": "lenet"}, "network"),
-        ("deterministic", {"num_components": 8}, "num-components"),
-        ("mean-field", {"noise_learning_rate": 1.0}, "noise-learning-rate"),
-        ("implicit", {"init_scale": 0.1}, "init-scale"),
-        ("sdebnn", {"latent_size": 8}, "latent-size"),
+        ("deterministic", {"num_components": 8}, "num_components"),
+        ("mean-field", {"noise_learning_rate": 1.0}, "noise_learning_rate"),
+        ("implicit", {"init_scale": 0.1}, "init_scale"),
+        ("sdebnn", {"latent_size": 8}, "latent_size"),
         ("latent-sde", {"dt": 0.5}, "dt"),
-        ("latent-ode", {"context_size": 8}, "context-size"),
+        ("latent-ode", {"context_size": 8}, "context_size"),
     ],
 )
 def test_options_of_another_family_are_refused(model, changes, option):
     """Catches an option that is passed over in silence."""
     recipe = preset_recipe("digits", model=model)
     families.check_options(recipe.changed(epochs=3))
-    with pytest.raises(ValueError, match=f"--{option} does nothing for --model"):
+    with pytest.raises(ValueError, match=f"`{option}` does nothing for `model`"):
         families.check_options(recipe.changed(**changes))
 
 
@@ -170,7 +170,7 @@ def test_sizes():
     assert sizes("2-128-2", "width") == (2, 128, 2)
     assert sizes("none", "width") == ()
     for wrong in ("", "0", "2--2", "2-x"):
-        with pytest.raises(ValueError, match="--width"):
+        with pytest.raises(ValueError, match="`width`"):
             sizes(wrong, "width")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from .._sentence import Option, OptionError
 from ..evaluation import (
     NO_PATH_KL,
     evaluate,
@@ -240,18 +241,19 @@ def check_sampling(options: SamplingOptions) -> None:
     for name in (*counts, "num_integration_steps", "prior_scale"):
         value = getattr(options, name)
         if not value > 0:
-            raise ValueError(
-                f"--{name.replace('_', '-')} must be positive, got {value}."
-            )
+            raise OptionError("{} must be positive, got {}.", Option(name), value)
     if options.num_warmup < 0:
-        raise ValueError(f"--num-warmup must not be negative, got {options.num_warmup}")
+        raise OptionError(
+            "{num_warmup} must not be negative, got {}", options.num_warmup
+        )
     if not 0 <= options.momentum < 1:
-        raise ValueError(
-            f"--momentum must be at least 0 and below 1, got {options.momentum}."
+        raise OptionError(
+            "{momentum} must be at least 0 and below 1, got {}.",
+            options.momentum,
         )
     if options.kernel == "constant-sgd" and options.step_size is not None:
-        raise ValueError(
-            "--step-size does nothing for --kernel constant-sgd, which finds its own: "
+        raise OptionError(
+            "{step_size} does nothing for {kernel} constant-sgd, which finds its own: "
             "leave it out."
         )
     KERNELS[options.kernel](options, 1_000)

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import optax
 
+from .._sentence import Option, OptionError, Sentence
 from .._types import PRNGKeyArray
 from ..data import Data, ObservationNoise, default_augmentation
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
@@ -216,22 +217,22 @@ def _check(recipe: Recipe) -> None:
     for name in (*counts, "learning_rate", "noise_learning_rate", "clip"):
         value = getattr(options, name)
         if value is not None and not value > 0:
-            raise ValueError(
-                f"--{name.replace('_', '-')} must be positive, got {value}."
-            )
+            raise OptionError("{} must be positive, got {}.", Option(name), value)
     if options.ema is not None and not 0 < options.ema < 1:
-        raise ValueError(
-            f"--ema must lie above 0 and below 1, got {options.ema}: try 0.999, or "
-            "leave it out."
+        raise OptionError(
+            "{ema} must lie above 0 and below 1, got {}: try 0.999, or leave it out.",
+            options.ema,
         )
     if not recipe.likelihood.scale > 0:
-        raise ValueError(
-            f"--scale must be positive, got {recipe.likelihood.scale}: it is the "
-            "noise's, in units of the standardised targets."
+        raise OptionError(
+            "{scale} must be positive, got {}: it is the noise's, in units of the "
+            "standardised targets.",
+            recipe.likelihood.scale,
         )
     if not recipe.network.network_width > 0:
-        raise ValueError(
-            f"--network-width must be positive, got {recipe.network.network_width}."
+        raise OptionError(
+            "{network_width} must be positive, got {}.",
+            recipe.network.network_width,
         )
     for part, name in (
         (options, "weight_decay"),
@@ -239,14 +240,13 @@ def _check(recipe: Recipe) -> None:
         (recipe.series, "input_noise"),
     ):
         if not getattr(part, name) >= 0:
-            raise ValueError(
-                f"--{name.replace('_', '-')} must not be negative, got "
-                f"{getattr(part, name)}."
+            raise OptionError(
+                "{} must not be negative, got {}.", Option(name), getattr(part, name)
             )
     if options.roughness_order != 1 and options.regularise_dynamics == 0:
-        raise ValueError(
-            "--roughness-order says which roughness --regularise-dynamics weighs, and "
-            "that is 0: add --regularise-dynamics 0.01, or leave it out."
+        raise OptionError(
+            "{roughness_order} says which roughness {regularise_dynamics} weighs, and "
+            "that is 0: add {regularise_dynamics} 0.01, or leave it out."
         )
 
 
@@ -255,9 +255,11 @@ def _load(recipe: Recipe) -> Data:
     name, model = recipe.data.data, recipe.model.model
     takes_series, has_time = MODELS[model].takes_series, recipe.series.time is not None
     if takes_series and is_table(name) and not has_time:
-        raise ValueError(
-            f"--model {model} learns sequences: name the column of times of {name} "
-            "with --time, and the one that tells series apart, if any, with --series."
+        raise OptionError(
+            "{model} {} learns sequences: name the column of times of {} with {time}, "
+            "and the one that tells series apart, if any, with {series}.",
+            model,
+            name,
         )
     data = load_data(recipe.data, recipe.series, seed=recipe.training.seed)
     return data if data.task != "series" else arrange_series(recipe, data)
@@ -286,19 +288,22 @@ def _check_kind(recipe: Recipe, data: Data) -> None:
     """Refuse sequences for a model of rows, and the reverse; patience without rows."""
     model, is_series = recipe.model.model, data.task == "series"
     if is_series and not MODELS[model].takes_series:
-        raise ValueError(
-            f"{data.name} holds sequences, which --model {model} does not learn: use "
-            "`ornstein train --model latent-sde` or latent-ode."
+        raise OptionError(
+            "{} holds sequences, which {model} {} does not learn: use `ornstein train "
+            "--model latent-sde` or latent-ode.",
+            data.name,
+            model,
         )
     if not is_series and MODELS[model].takes_series:
-        raise ValueError(
-            f"--model {model} learns sequences, and {data.name} holds none: give a "
-            "table with --time COLUMN, or mocap, toy/gbm, toy/lorenz, ...; or another "
-            "--model."
+        raise OptionError(
+            "{model} {} learns sequences, and {} holds none: give a table with {time} "
+            "COLUMN, or mocap, toy/gbm, toy/lorenz, ...; or another {model}.",
+            model,
+            data.name,
         )
     if recipe.training.patience is not None and data.validation is None:
-        raise ValueError(
-            "--patience needs rows to judge epochs by: add --validation-fraction 0.1."
+        raise OptionError(
+            "{patience} needs rows to judge epochs by: add {validation_fraction} 0.1."
         )
 
 
@@ -311,16 +316,20 @@ def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> No
     options = recipe.training
     batch_size = min(options.batch_size, len(data.train))
     if batch_size % options.accumulate:
-        raise ValueError(
-            f"--accumulate {options.accumulate} does not divide the {batch_size} rows "
-            "of a batch: give a number that does, or leave it out."
+        raise OptionError(
+            "{accumulate} {} does not divide the {} rows of a batch: give a number "
+            "that does, or leave it out.",
+            options.accumulate,
+            batch_size,
         )
     num_rows = batch_size // options.accumulate
     num_steps = options.epochs * (len(data.train) // batch_size)
     if num_steps > MAX_COUNT:
-        raise ValueError(
-            f"--epochs {options.epochs} are {num_steps} steps, more than {MAX_COUNT} "
-            "that are counted: give fewer."
+        raise OptionError(
+            "{epochs} {} are {} steps, more than {} that are counted: give fewer.",
+            options.epochs,
+            num_steps,
+            MAX_COUNT,
         )
     if options.regularise_dynamics > 0:
         model = with_roughness(model, options.roughness_order)
@@ -339,36 +348,45 @@ def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
     if draw.log_ratio is None:
         remedy = "leave it out"
         if recipe.solver.estimator == "full":
-            remedy = "give --weight-noise plain and no --path-per-row, or leave it out"
+            remedy = Sentence(
+                "give {weight_noise} plain and no {path_per_row}, or leave it out"
+            )
         elif "estimator" in MODELS[recipe.model.model].options:
-            remedy = "give --estimator full, or leave it out"
-        raise ValueError(
-            "--importance-weighted weighs each draw by its own log ratio of posterior "
-            f"and prior, which --model {recipe.model.model} with these options does "
-            f"not have: {remedy}."
+            remedy = Sentence("give {estimator} full, or leave it out")
+        raise OptionError(
+            "{importance_weighted} weighs each draw by its own log ratio of posterior "
+            "and prior, which {model} {} with these options does not have: {}.",
+            recipe.model.model,
+            remedy,
         )
     if options.accumulate > 1:
-        raise ValueError(
-            f"--importance-weighted takes each batch whole, and --accumulate "
-            f"{options.accumulate} cuts it into parts: leave one of them out."
+        raise OptionError(
+            "{importance_weighted} takes each batch whole, and {accumulate} {} cuts "
+            "it into parts: leave one of them out.",
+            options.accumulate,
         )
     if draw.log_ratio == "shared" and options.batch_size < num_data:
-        raise ValueError(
-            f"--importance-weighted is no bound on --batch-size {options.batch_size} "
-            f"of {num_data} training rows, which share their draws: give --batch-size "
-            f"{num_data}, or leave it out."
+        raise OptionError(
+            "{importance_weighted} is no bound on {batch_size} {} of {} training "
+            "rows, which share their draws: give {batch_size} {}, or leave it out.",
+            options.batch_size,
+            num_data,
+            num_data,
         )
     if options.num_draws == 1:
-        raise ValueError(
-            "--importance-weighted with --num-draws 1 is the plain bound: give "
-            "--num-draws 8, or leave it out."
+        raise OptionError(
+            "{importance_weighted} with {num_draws} 1 is the plain bound: give "
+            "{num_draws} 8, or leave it out."
         )
 
 
 def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:
     num_draws, num_strata = recipe.training.test_draws, model.num_strata
     if num_draws % num_strata:
-        raise ValueError(
-            f"--test-draws {num_draws} would count some of the {num_strata} members or "
-            f"components more often than others: give a multiple of {num_strata}."
+        raise OptionError(
+            "{test_draws} {} would count some of the {} members or components more "
+            "often than others: give a multiple of {}.",
+            num_draws,
+            num_strata,
+            num_strata,
         )

@@ -128,13 +128,13 @@ def test_noise_is_added_to_what_is_seen():
 
 REFUSED = {
     "number from 1 to 66": LORENZ.changed(start_every=67),
-    "--start-every -1": LORENZ.changed(start_every=-1),
+    "`start_every` -1": LORENZ.changed(start_every=-1),
     "one or more positive numbers": LORENZ.changed(tempos=(1.0, 0.0)),
     "whole numbers from 1 to 100": LORENZ.changed(lengths=(50, 101)),
-    "--lengths is for sequences": Recipe().changed(lengths=(3,)),
-    "--input-noise must not be negative": LORENZ.changed(input_noise=-0.1),
-    "--start-every is for sequences": Recipe().changed(start_every=3),
-    "--input-noise is for sequences": Recipe().changed(input_noise=0.1),
+    "`lengths` is for sequences": Recipe().changed(lengths=(3,)),
+    "`input_noise` must not be negative": LORENZ.changed(input_noise=-0.1),
+    "`start_every` is for sequences": Recipe().changed(start_every=3),
+    "`input_noise` is for sequences": Recipe().changed(input_noise=0.1),
 }
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from ..._sentence import Option, OptionError
 from ...data import Data, Split, load
 from ..options import DataOptions, SeriesOptions
 from ._sequences import check_without_time, load_sequences, on_model_time
@@ -56,8 +57,8 @@ def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
     Raises:
         ValueError: for more rows than there are, none, or a class without any.
     """
-    train = _first(data.train, num_train, "--train-rows", f"training rows {data.name}")
-    test = _first(data.test, num_test, "--test-rows", f"test rows {data.name}")
+    train = _first(data.train, num_train, "train_rows", f"training rows {data.name}")
+    test = _first(data.test, num_test, "test_rows", f"test rows {data.name}")
     if num_train is None:
         return dataclasses.replace(data, test=test)
     if data.num_classes is not None:
@@ -88,9 +89,13 @@ def _first(split: Split, num_rows: int | None, option: str, what: str) -> Split:
     if num_rows is None:
         return split
     if not 1 <= num_rows <= len(split):
-        raise ValueError(
-            f"{option} {num_rows} is not among the {len(split)} {what} has: give a "
-            "number from 1 to that, or leave it out."
+        raise OptionError(
+            "{} {} is not among the {} {} has: give a number from 1 to that, or leave "
+            "it out.",
+            Option(option),
+            num_rows,
+            len(split),
+            what,
         )
     return split.rows(np.arange(num_rows))
 
@@ -99,8 +104,10 @@ def _check_classes(data: Data, train: Split) -> None:
     present = np.unique(train.y)
     absent = np.setdiff1d(np.unique(data.train.y), present)
     if absent.size:
-        raise ValueError(
-            f"The first {len(train)} training rows of {data.name} have no "
-            f"{data.class_names[absent[0]]!r}, perhaps because rows are sorted by "
-            "class: give more --train-rows, or shuffle the file."
+        raise OptionError(
+            "The first {} training rows of {} have no {!r}, perhaps because rows are "
+            "sorted by class: give more {train_rows}, or shuffle the file.",
+            len(train),
+            data.name,
+            data.class_names[absent[0]],
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from ..._sentence import Option, OptionError, Sentence
 from ..._types import Bool
 from ...data import (
     Data,
@@ -50,26 +51,31 @@ def load_sequences(options: DataOptions, series: SeriesOptions, *, seed: int) ->
     """
     name = options.data
     if not is_table(name):
-        raise ValueError(
-            f"--time names a column of a .csv or .parquet file, and --data {name} is "
-            "none: leave --time out."
+        raise OptionError(
+            "{time} names a column of a .csv or .parquet file, and {data} {} is none: "
+            "leave {time} out.",
+            name,
         )
     if options.target:
-        raise ValueError(
-            "--target is for tables with a row for each example: with --time, name "
-            "the columns to learn with --value."
+        raise OptionError(
+            "{target} is for tables with a row for each example: with {time}, name "
+            "the columns to learn with {value}."
         )
     if options.task is not None or options.split != 0:
-        raise ValueError(
-            "--task and --split are not for sequences: leave them out, and hold out "
-            "by --hold-out-by and --test-fraction."
+        raise OptionError(
+            "{task} and {split} are not for sequences: leave them out, and hold out "
+            "by {hold_out_by} and {test_fraction}."
         )
     assert series.time is not None
     path = Path(name).expanduser()
     values, notes = series.value, []
     if not values:
         values = _number_columns(path, series)
-        notes = [f"{name}: the values are {', '.join(values)}; --value names others."]
+        notes = [
+            Sentence(
+                "{}: the values are {}; {value} names others.", name, ", ".join(values)
+            )
+        ]
     data = load_series_csv(
         path,
         time=series.time,
@@ -88,14 +94,15 @@ def check_without_time(data: Data, series: SeriesOptions) -> None:
     """Refuse options that only a table with times reads."""
     default = SeriesOptions()
     for field in dataclasses.fields(series):
-        name = field.name.replace("_", "-")
         if getattr(series, field.name) == getattr(default, field.name):
             continue
         if field.name in _OF_ALL and data.task == "series":
             continue
-        raise ValueError(
-            f"--{name} is for sequences in a table of your own, whose column of times "
-            f"--time names: add it, or leave --{name} out."
+        raise OptionError(
+            "{} is for sequences in a table of your own, whose column of times {time} "
+            "names: add it, or leave {} out.",
+            Option(field.name),
+            Option(field.name),
         )
 
 
@@ -111,9 +118,10 @@ def on_model_time(data: Data, unit: float | None) -> Data:
     """
     assert data.clock is not None
     if unit is not None and not (np.isfinite(unit) and unit > 0):
-        raise ValueError(
-            f"--time-scale must be positive, got {unit}: it is the model's unit of "
-            "time, in units of the column of times."
+        raise OptionError(
+            "{time_scale} must be positive, got {}: it is the model's unit of time, "
+            "in units of the column of times.",
+            unit,
         )
     ts = np.asarray(data.train.x.ts, np.float64)
     if unit is None:
@@ -154,10 +162,12 @@ def with_later_starts(data: Data, every: int) -> Data:
         return data
     furthest = 2 * data.train.x.num_times // 3
     if not 0 < every <= furthest:
-        raise ValueError(
-            f"--start-every {every} is not among the points where a series of "
-            f"{data.train.x.num_times} begins again: give a number from 1 to "
-            f"{furthest}, or 0 for its first alone."
+        raise OptionError(
+            "{start_every} {} is not among the points where a series of {} begins "
+            "again: give a number from 1 to {}, or 0 for its first alone.",
+            every,
+            data.train.x.num_times,
+            furthest,
         )
     starts = range(0, furthest + 1, every)
     note = (
@@ -222,9 +232,10 @@ def ask_for_the_rest(data: Data, *, fraction: float, num_frames: int | None) -> 
         ValueError: for a fraction that cannot be.
     """
     if not 0 < fraction <= 1:
-        raise ValueError(
-            f"--test-seen must lie above 0 and be at most 1, got {fraction}: 0.5 shows "
-            "half of each test series, and asks for the other half."
+        raise OptionError(
+            "{test_seen} must lie above 0 and be at most 1, got {}: 0.5 shows half of "
+            "each test series, and asks for the other half.",
+            fraction,
         )
     test = _cut(data.test, fraction, num_frames)
     held = data.validation
@@ -279,9 +290,13 @@ def _number_columns(path: Path, series: SeriesOptions) -> tuple[str, ...]:
     found = tuple(name for name in rest if is_number(frame[name].type))
     if not found:
         raise DataError(
-            f"{path} has no column of numbers to learn beside "
-            f"{' and '.join(map(repr, _named(series)))}: name one with --value; the "
-            f"columns are {', '.join(frame.column_names)}."
+            Sentence(
+                "{} has no column of numbers to learn beside {}: name one with "
+                "{value}; the columns are {}.",
+                path,
+                " and ".join(map(repr, _named(series))),
+                ", ".join(frame.column_names),
+            )
         )
     return found
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 
+from ..._sentence import OptionError, does_nothing
 from ..._types import PRNGKeyArray
 from ...data import Data
 from ...functions import (
@@ -78,16 +79,19 @@ MIXTURE_KLS: dict[MixtureKLName, AbstractNodeKL] = {
 def _mean_field(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MeanField:
     options, estimator = recipe.weights, recipe.solver.estimator
     if estimator == "stl" and options.weight_noise != "plain":
-        raise ValueError(
-            "--estimator stl needs the draw of the weights that the likelihood meets: "
-            f"give --weight-noise plain, not {options.weight_noise}."
+        raise OptionError(
+            "{estimator} stl needs the draw of the weights that the likelihood meets: "
+            "give {weight_noise} plain, not {}.",
+            options.weight_noise,
         )
     name = recipe.network.network
     if network_kind(name).has_depth and options.weight_noise != "plain":
-        raise ValueError(
-            f"--network {name} meets the same weights at every step of a solve, which "
-            f"--weight-noise {options.weight_noise} would draw anew by layer or row: "
-            "give --weight-noise plain."
+        raise OptionError(
+            "{network} {} meets the same weights at every step of a solve, which "
+            "{weight_noise} {} would draw anew by layer or row: give {weight_noise} "
+            "plain.",
+            name,
+            options.weight_noise,
         )
     network = build_network(recipe, data, key=key)
     return MeanField(
@@ -209,26 +213,25 @@ def check_options(recipe: Recipe) -> None:
         ValueError: naming the first of them.
     """
     family = MODELS[recipe.model.model]
-    unread = dict.fromkeys(_SOME_READ - family.options, f"model {recipe.model.model}")
+    unread = dict.fromkeys(_SOME_READ - family.options, ("model", recipe.model.model))
     if "network" in family.options:
         network = recipe.network.network
         kind = network_kind(network)
         if kind.has_depth and not family.takes_depth:
-            raise ValueError(
-                f"--model {recipe.model.model} puts noise on the inputs of each layer, "
-                f"and the layers of --network {network} are met at every step of a "
-                "solve: use --model deterministic, ensemble or mean-field."
+            raise OptionError(
+                "{model} {} puts noise on the inputs of each layer, and the layers of "
+                "{network} {} are met at every step of a solve: use {model} "
+                "deterministic, ensemble or mean-field.",
+                recipe.model.model,
+                network,
             )
-        unread |= dict.fromkeys(NETWORK_OPTIONS - kind.options, f"network {network}")
+        unread |= dict.fromkeys(NETWORK_OPTIONS - kind.options, ("network", network))
     default = Recipe()
     for part in dataclasses.fields(Recipe):
         ours, theirs = getattr(recipe, part.name), getattr(default, part.name)
         for name in sorted(_names(type(ours)) & set(unread)):
             if getattr(ours, name) != getattr(theirs, name):
-                option = name.replace("_", "-")
-                raise ValueError(
-                    f"--{option} does nothing for --{unread[name]}: leave it out."
-                )
+                raise does_nothing(name, *unread[name])
     _check_norm(recipe)
 
 
@@ -237,9 +240,10 @@ def _check_norm(recipe: Recipe) -> None:
         return
     network = recipe.network.network
     if "norm" in network_kind(network).options:
-        raise ValueError(
-            f"--model ensemble has one set of batch statistics and each {network} in "
-            "it needs its own: give --norm frn or --norm none."
+        raise OptionError(
+            "{model} ensemble has one set of batch statistics and each {} in it needs "
+            "its own: give {norm} frn or {norm} none.",
+            network,
         )
 
 

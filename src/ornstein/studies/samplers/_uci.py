@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ..._sentence import OptionError
 from ..._types import PRNGKeyArray
 from ...data import Data, Split, load
 from ...evaluation import evaluate
@@ -209,10 +210,12 @@ def _asked(models: Sequence[str]) -> list[tuple[str, str]]:
     for model in models:
         ours = [c for c in _cells() if model in (*c, "/".join(c))]
         if not ours:
-            raise ValueError(
-                f"--models {model} is no row of `reproduce uci`: give a set "
-                f"({', '.join(PUBLISHED)}), a method ({', '.join(_METHODS)}), or both, "
-                "such as yacht/hmc."
+            raise OptionError(
+                "{models} {} is no row of `reproduce uci`: give a set ({}), a method "
+                "({}), or both, such as yacht/hmc.",
+                model,
+                ", ".join(PUBLISHED),
+                ", ".join(_METHODS),
             )
         found |= dict.fromkeys(ours)
     return list(found) if models else _cells()
