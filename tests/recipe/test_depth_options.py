@@ -12,10 +12,10 @@ import ornstein as orn
 from ornstein.data import Data, Split, load
 from ornstein.functions import HyperODENet, ODENet, Reparameterised, Roughness
 from ornstein.functions.depth._integrator import has_integrator
-from ornstein.recipe import build_network, prepare, preset_recipe
+from ornstein.recipe import build_network, check_recipe, prepare, preset_recipe
 from ornstein.recipe._training import fit_options
+from ornstein.recipe.models import build_model
 from ornstein.recipe.models._depth_networks import LayersAt
-from ornstein.recipe.models._families import build_model, check_options
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,8 @@ def test_presets_are_the_sdebnn_s_architecture_and_budget():
     for model in ("deterministic", "ensemble", "mean-field"):
         for network in ("odenet", "hyper-odenet"):
             for data in ("digits", "mnist", "cifar10", "toy/cos", "uci/yacht"):
-                check_options(preset_recipe(data, "cpu", model, network))
-            check_options(preset_recipe("cifar10", "paper", model, network))
+                check_recipe(preset_recipe(data, "cpu", model, network))
+            check_recipe(preset_recipe("cifar10", "paper", model, network))
     paper = preset_recipe("cifar10", "paper", "mean-field", "odenet")
     assert (paper.training.kl_weight, paper.training.epochs) == (1e-3, 200)
 

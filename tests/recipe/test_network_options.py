@@ -11,9 +11,15 @@ from ornstein import nn
 from ornstein.data import Data, Split
 from ornstein.functions import ImplicitBNN, MonteCarloKL
 from ornstein.nn import num_parameters
-from ornstein.recipe import build_network, first_rows, prepare, preset_recipe
+from ornstein.recipe import (
+    build_network,
+    check_recipe,
+    first_rows,
+    prepare,
+    preset_recipe,
+)
 from ornstein.recipe._training import fit_options
-from ornstein.recipe.models._families import build_model, check_options
+from ornstein.recipe.models import build_model
 from ornstein.train import Constant, Linear
 
 
@@ -118,14 +124,14 @@ def test_training_options_of_table_2():
     assert wide.implicit.num_components == 16
     twin = preset_recipe("cifar10", "paper", "deterministic", "wide-resnet-28-10")
     assert (twin.training.learning_rate, twin.training.kl_warmup) == (0.1, 0.0)
-    check_options(twin)
+    check_recipe(twin)
 
 
 def test_presets_follow_the_network():
     """Catches widths of an MLP left beside another network, where they are refused."""
     for model in ("mean-field", "implicit", "ensemble", "deterministic", "mc-dropout"):
         for network in ("mlp", "lenet", "vgg16", "resnet-20"):
-            check_options(preset_recipe("mnist", model=model, network=network))
+            check_recipe(preset_recipe("mnist", model=model, network=network))
     assert (
         preset_recipe("mnist", model="implicit", network="mlp").model.width != "16-16"
     )
@@ -164,9 +170,9 @@ def test_refusals(case: str):
 
 def test_members_cannot_share_batch_statistics():
     recipe = preset_recipe("cifar10", model="ensemble", network="resnet-8")
-    check_options(recipe)  # its preset says filter response normalisation
+    check_recipe(recipe)  # its preset says filter response normalisation
     with pytest.raises(ValueError, match="give `norm` frn or `norm` none"):
-        check_options(recipe.changed(norm="batch"))
+        check_recipe(recipe.changed(norm="batch"))
 
 
 def test_first_rows_are_standardised_by_themselves():

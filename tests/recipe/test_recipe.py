@@ -13,7 +13,14 @@ from ornstein.data import load
 from ornstein.functions import Reparameterised, StickTheLandingKL
 from ornstein.nn import ACTIVATIONS, TIME_LAYERS
 from ornstein.prior import ScaleMixturePrior
-from ornstein.recipe import PRESETS, Recipe, _training, prepare, preset_recipe
+from ornstein.recipe import (
+    PRESETS,
+    Recipe,
+    _training,
+    check_recipe,
+    prepare,
+    preset_recipe,
+)
 from ornstein.recipe._recipe import sizes
 from ornstein.recipe.models import (
     _families as families,
@@ -49,7 +56,7 @@ def test_presets_survive_json(model, data: str, preset):
     names = {"toy": "toy/cos", "vectors": "uci/yacht", "images": "cifar10"}
     recipe = preset_recipe(names.get(data, data), preset, model)
     assert Recipe.from_json(recipe.to_json()) == recipe
-    families.check_options(recipe)  # nothing of another family's leaks in
+    check_recipe(recipe)  # nothing of another family's leaks in
     for option, value in PRESETS[model, data, preset].items():
         parts = recipe.to_json().values()
         assert [part[option] for part in parts if option in part] == [value]
@@ -92,9 +99,9 @@ def test_changed_refuses_unknown_options():
 def test_options_of_another_family_are_refused(model, changes, option):
     """Catches an option that is passed over in silence."""
     recipe = preset_recipe("digits", model=model)
-    families.check_options(recipe.changed(epochs=3))
+    check_recipe(recipe.changed(epochs=3))
     with pytest.raises(ValueError, match=f"`{option}` does nothing for `model`"):
-        families.check_options(recipe.changed(**changes))
+        check_recipe(recipe.changed(**changes))
 
 
 def test_options_reach_the_function():

@@ -24,7 +24,8 @@ from ornstein.functions import (
     SplitRecognition,
 )
 from ornstein.recipe import Recipe, first_rows, prepare, preset_recipe
-from ornstein.recipe.inputs._sequences import ask_for_the_rest, on_model_time
+from ornstein.recipe.inputs._arrange_series import ask_for_the_rest
+from ornstein.recipe.inputs._series_table import on_model_time
 from ornstein.recipe.presets._presets import default_model
 from ornstein.sde import Checkpointed, EulerMaruyama, Grid
 

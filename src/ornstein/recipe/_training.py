@@ -3,16 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import optax
 
-from .._sentence import Option, OptionError, Sentence
 from .._types import PRNGKeyArray
 from ..data import Data, ObservationNoise, default_augmentation
-from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
+from ..functions import AbstractRandomFunction, Roughness
 from ..likelihood import AbstractLikelihood
-from ..network import initial_state
 from ..train import (
     ELBO,
     AbstractSchedule,
@@ -29,23 +26,10 @@ from ..train import (
     nesterov,
 )
 from ._recipe import Recipe
-from .inputs import (
-    ask_for_the_rest,
-    is_table,
-    load_data,
-    with_later_starts,
-    with_lengths,
-    with_tempos,
-)
-from .models import (
-    BY_FRAMES,
-    MODELS,
-    build_likelihood,
-    build_model,
-    check_options,
-    recognition_kind,
-)
-from .options import MAX_COUNT, ScheduleName, TrainingOptions, check_numbers
+from .checks import check_data, check_model, check_recipe
+from .inputs import load_data
+from .models import build_likelihood, build_model
+from .options import ScheduleName, TrainingOptions
 
 SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
     "cosine": {"weights": Cosine(), "noise": Cosine()},
@@ -107,14 +91,13 @@ def prepare(recipe: Recipe, data: Data | None = None) -> Prepared:
     Raises:
         ValueError: for options that cannot work, with these data or together.
     """
-    _check(recipe)
+    check_recipe(recipe)
     if data is None:
-        data = _load(recipe)
-    _check_kind(recipe, data)
+        data = load_data(recipe)
+    check_data(recipe, data)
     likelihood = build_likelihood(recipe.likelihood, data)
     model = build_model(recipe, data, key=Keys.of(recipe).model)
-    _check_draws(recipe, model)
-    _check_step(recipe, data, model)
+    check_model(recipe, data, model)
     return Prepared(recipe, data, model, likelihood)
 
 
@@ -206,187 +189,3 @@ def _augmentation(recipe: Recipe, data: Data) -> Callable | None:
     if not recipe.data.image_augmentation or len(data.example_shape) != 3:
         return None
     return default_augmentation(data.name, data.x_scaling)
-
-
-def _check(recipe: Recipe) -> None:
-    """What would be passed over, or refused by `fit` once there is a run folder."""
-    check_numbers(recipe)
-    check_options(recipe)
-    options = recipe.training
-    counts = ("epochs", "batch_size", "num_draws", "accumulate", "test_draws")
-    for name in (*counts, "learning_rate", "noise_learning_rate", "clip"):
-        value = getattr(options, name)
-        if value is not None and not value > 0:
-            raise OptionError("{} must be positive, got {}.", Option(name), value)
-    if options.ema is not None and not 0 < options.ema < 1:
-        raise OptionError(
-            "{ema} must lie above 0 and below 1, got {}: try 0.999, or leave it out.",
-            options.ema,
-        )
-    if not recipe.likelihood.scale > 0:
-        raise OptionError(
-            "{scale} must be positive, got {}: it is the noise's, in units of the "
-            "standardised targets.",
-            recipe.likelihood.scale,
-        )
-    if not recipe.network.network_width > 0:
-        raise OptionError(
-            "{network_width} must be positive, got {}.",
-            recipe.network.network_width,
-        )
-    for part, name in (
-        (options, "weight_decay"),
-        (options, "regularise_dynamics"),
-        (recipe.series, "input_noise"),
-    ):
-        if not getattr(part, name) >= 0:
-            raise OptionError(
-                "{} must not be negative, got {}.", Option(name), getattr(part, name)
-            )
-    if options.roughness_order != 1 and options.regularise_dynamics == 0:
-        raise OptionError(
-            "{roughness_order} says which roughness {regularise_dynamics} weighs, and "
-            "that is 0: add {regularise_dynamics} 0.01, or leave it out."
-        )
-
-
-def _load(recipe: Recipe) -> Data:
-    """The data, sequences among them cut into what is shown and what is asked."""
-    name, model = recipe.data.data, recipe.model.model
-    takes_series, has_time = MODELS[model].takes_series, recipe.series.time is not None
-    if takes_series and is_table(name) and not has_time:
-        raise OptionError(
-            "{model} {} learns sequences: name the column of times of {} with {time}, "
-            "and the one that tells series apart, if any, with {series}.",
-            model,
-            name,
-        )
-    data = load_data(recipe.data, recipe.series, seed=recipe.training.seed)
-    return data if data.task != "series" else arrange_series(recipe, data)
-
-
-def arrange_series(recipe: Recipe, data: Data) -> Data:
-    """Sequences as a recipe learns them, and cut into what is shown and what is asked.
-
-    Args:
-        recipe: how.
-        data: whole sequences.
-
-    Raises:
-        ValueError: for starts, tempos, lengths or a share that cannot be.
-    """
-    data = with_later_starts(data, recipe.series.start_every)
-    data = with_tempos(data, recipe.series.tempos)
-    data = with_lengths(data, recipe.series.lengths)
-    kind = recognition_kind(recipe.latent, data)
-    num_frames = recipe.latent.frames if kind in BY_FRAMES else None
-    fraction = recipe.series.test_seen
-    return ask_for_the_rest(data, fraction=fraction, num_frames=num_frames)
-
-
-def _check_kind(recipe: Recipe, data: Data) -> None:
-    """Refuse sequences for a model of rows, and the reverse; patience without rows."""
-    model, is_series = recipe.model.model, data.task == "series"
-    if is_series and not MODELS[model].takes_series:
-        raise OptionError(
-            "{} holds sequences, which {model} {} does not learn: use `ornstein train "
-            "--model latent-sde` or latent-ode.",
-            data.name,
-            model,
-        )
-    if not is_series and MODELS[model].takes_series:
-        raise OptionError(
-            "{model} {} learns sequences, and {} holds none: give a table with {time} "
-            "COLUMN, or mocap, toy/gbm, toy/lorenz, ...; or another {model}.",
-            model,
-            data.name,
-        )
-    if recipe.training.patience is not None and data.validation is None:
-        raise OptionError(
-            "{patience} needs rows to judge epochs by: add {validation_fraction} 0.1."
-        )
-
-
-def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> None:
-    """Trace one step on its own number of rows, without running it.
-
-    A solver refuses steps and gradients that it cannot have, a network images that it
-    cannot take, a mixture fewer rows than components; an objective what is no bound.
-    """
-    options = recipe.training
-    batch_size = min(options.batch_size, len(data.train))
-    if batch_size % options.accumulate:
-        raise OptionError(
-            "{accumulate} {} does not divide the {} rows of a batch: give a number "
-            "that does, or leave it out.",
-            options.accumulate,
-            batch_size,
-        )
-    num_rows = batch_size // options.accumulate
-    num_steps = options.epochs * (len(data.train) // batch_size)
-    if num_steps > MAX_COUNT:
-        raise OptionError(
-            "{epochs} {} are {} steps, more than {} that are counted: give fewer.",
-            options.epochs,
-            num_steps,
-            MAX_COUNT,
-        )
-    if options.regularise_dynamics > 0:
-        model = with_roughness(model, options.roughness_order)
-    first = lambda leaf: jax.ShapeDtypeStruct((num_rows, *leaf.shape[1:]), leaf.dtype)
-    x = jax.tree.map(first, data.train.x)
-    member = model.member(0)
-    call = lambda x, key, state: member(x, key=key, index=None, state=state)
-    draw = eqx.filter_eval_shape(call, x, jax.random.key(0), initial_state(model))
-    if options.importance_weighted:
-        _check_importance(recipe, data, draw)
-
-
-def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
-    """Refuse what `ImportanceWeighted` refuses, in the words of the command line."""
-    options, num_data = recipe.training, len(data.train)
-    if draw.log_ratio is None:
-        remedy = "leave it out"
-        if recipe.solver.estimator == "full":
-            remedy = Sentence(
-                "give {weight_noise} plain and no {path_per_row}, or leave it out"
-            )
-        elif "estimator" in MODELS[recipe.model.model].options:
-            remedy = Sentence("give {estimator} full, or leave it out")
-        raise OptionError(
-            "{importance_weighted} weighs each draw by its own log ratio of posterior "
-            "and prior, which {model} {} with these options does not have: {}.",
-            recipe.model.model,
-            remedy,
-        )
-    if options.accumulate > 1:
-        raise OptionError(
-            "{importance_weighted} takes each batch whole, and {accumulate} {} cuts "
-            "it into parts: leave one of them out.",
-            options.accumulate,
-        )
-    if draw.log_ratio == "shared" and options.batch_size < num_data:
-        raise OptionError(
-            "{importance_weighted} is no bound on {batch_size} {} of {} training "
-            "rows, which share their draws: give {batch_size} {}, or leave it out.",
-            options.batch_size,
-            num_data,
-            num_data,
-        )
-    if options.num_draws == 1:
-        raise OptionError(
-            "{importance_weighted} with {num_draws} 1 is the plain bound: give "
-            "{num_draws} 8, or leave it out."
-        )
-
-
-def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:
-    num_draws, num_strata = recipe.training.test_draws, model.num_strata
-    if num_draws % num_strata:
-        raise OptionError(
-            "{test_draws} {} would count some of the {} members or components more "
-            "often than others: give a multiple of {}.",
-            num_draws,
-            num_strata,
-            num_strata,
-        )

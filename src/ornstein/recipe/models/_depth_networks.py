@@ -13,7 +13,7 @@ from ...data import Data
 from ...functions import SDEBNN, HyperODENet, ODENet, WeightPrior
 from ...nn import TIME_LAYERS, activation_from_name
 from .._recipe import Recipe, sizes
-from ..options import SolverName, SolverOptions
+from ..options import SolverName
 from ._likelihoods import ESTIMATORS, build_integrator
 
 ODE_OPTIONS = frozenset(
@@ -26,13 +26,12 @@ ODE_OPTIONS = frozenset(
 HYPER_OPTIONS = ODE_OPTIONS | {"drift_widths", "drift_scale"}
 """Those of networks whose weights follow one too."""
 
-_ODE_SOLVERS: tuple[SolverName, ...] = ("euler", "heun", "midpoint", "reversible-heun")
+ODE_SOLVERS: tuple[SolverName, ...] = ("euler", "heun", "midpoint", "reversible-heun")
 
 
 def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
     """Weights that follow a stochastic differential equation."""
     options = recipe.model
-    _check_estimator(recipe.solver)
     return _of_shape(
         SDEBNN,
         recipe,
@@ -58,14 +57,6 @@ def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
 
 def build_odenet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> ODENet:
     """Hidden units that follow an ordinary differential equation."""
-    if recipe.solver.solver not in _ODE_SOLVERS:
-        raise OptionError(
-            "{solver} {} is for equations with noise, and {network} {} has none: give "
-            "one of {}.",
-            recipe.solver.solver,
-            recipe.network.network,
-            ", ".join(_ODE_SOLVERS),
-        )
     return _of_shape(ODENet, recipe, data, key=key)
 
 
@@ -110,17 +101,6 @@ def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
         space_to_depth_first=options.space_to_depth,
         **common,
     )
-
-
-def _check_estimator(options: SolverOptions) -> None:
-    is_adaptive = (options.rtol, options.atol) != (None, None)
-    if is_adaptive and options.estimator != "kl":
-        raise OptionError(
-            "{estimator} {} does not go with adaptive steps, whose path KL is an "
-            "integral without a Brownian sum: leave {rtol} and {atol} out, or use "
-            "{estimator} kl.",
-            options.estimator,
-        )
 
 
 def _window(text: str) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from ..._sentence import Option, OptionError, does_nothing
+from ..._sentence import OptionError
 from ..._types import PRNGKeyArray
 from ...data import Data
 from ...functions import (
@@ -39,7 +39,7 @@ of the time cannot follow a longer one."""
 BY_FRAMES = ("first-frames", "first-frames-gru")
 """Recognitions that begin a path from a series' first points."""
 
-_LEAST_NOISE = 1e-2
+LEAST_NOISE = 1e-2
 """Of `NetDiffusion`, as by default."""
 
 _Model = TypeVar("_Model", LatentSDE, LatentODE)
@@ -49,13 +49,10 @@ def build_latent_sde(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Latent
     """A latent SDE with the parts that the recipe names.
 
     Raises:
-        ValueError: for a scale or a size that cannot be, parts that do not go together,
-            or an option that these parts do not read.
+        ValueError: for widths that are none, or data of another size than the path's.
     """
     options = recipe.latent
     kind = recognition_kind(options, data)
-    _check(recipe, kind)
-    _check_unread(recipe)
     recognition_key, noise_key, model_key = jax.random.split(key, 3)
     model = LatentSDE.make(
         _recognition(recipe, kind, data, key=recognition_key),
@@ -80,7 +77,6 @@ def build_latent_ode(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Latent
     """The same without noise: see `build_latent_sde`."""
     options = recipe.latent
     kind = recognition_kind(options, data)
-    _check(recipe, kind)
     recognition_key, model_key = jax.random.split(key)
     model = LatentODE.make(
         _recognition(recipe, kind, data, key=recognition_key),
@@ -166,7 +162,7 @@ def _prior_drift(recipe: Recipe) -> LinearDrift | ProcessDrift | None:
 def _diffusion(recipe: Recipe, *, key: PRNGKeyArray) -> AbstractDiffusion:
     size, noise = recipe.latent.latent_size, recipe.latent.latent_noise
     if noise == "net":
-        bounds = (_LEAST_NOISE, recipe.latent.max_noise)
+        bounds = (LEAST_NOISE, recipe.latent.max_noise)
         return NetDiffusion(size, bounds=bounds, key=key)
     scale = np.full(size, recipe.model.sigma, np.float32)
     return ConstantDiffusion(scale, is_learned=noise == "learned")
@@ -207,51 +203,3 @@ def _decoded(model: _Model, options: LatentOptions) -> _Model:
     if options.decoder_widths != "identity":
         return model
     return dataclasses.replace(model, decoder=eqx.nn.Identity())
-
-
-def _check(recipe: Recipe, kind: str) -> None:
-    """Sizes and scales, by the names that the user knows."""
-    options = recipe.latent
-    numbers = {
-        "latent_size": options.latent_size,
-        "hidden_size": options.hidden_size,
-        "context_size": options.context_size,
-        "frames": options.frames,
-        "substeps": options.substeps,
-        "start_scale": options.start_scale,
-        "sigma": recipe.model.sigma,
-    }
-    for name, value in numbers.items():
-        if not (np.isfinite(value) and value > 0):
-            raise OptionError("{} must be positive, got {}.", Option(name), value)
-    if not (np.isfinite(options.start_drift) and options.start_drift >= 0):
-        raise OptionError(
-            "{start_drift} must not be negative, got {}.",
-            options.start_drift,
-        )
-    if not _LEAST_NOISE < options.max_noise < np.inf:
-        raise OptionError(
-            "{max_noise} must be above {}, the least noise, got {}.",
-            _LEAST_NOISE,
-            options.max_noise,
-        )
-    if not (np.isfinite(recipe.model.rate) and recipe.model.rate >= 0):
-        raise OptionError(
-            "{rate} must not be negative, got {}.",
-            recipe.model.rate,
-        )
-    if options.frames != LatentOptions().frames and kind not in BY_FRAMES:
-        raise does_nothing("frames", "recognition", kind)
-
-
-def _check_unread(recipe: Recipe) -> None:
-    """Options that the parts of a latent SDE pass over."""
-    options, model, default = recipe.latent, recipe.model, Recipe()
-    if options.latent_noise == "net" and model.sigma != default.model.sigma:
-        raise does_nothing("sigma", "latent_noise", "net")
-    if options.latent_noise != "net" and options.max_noise != default.latent.max_noise:
-        raise does_nothing("max_noise", "latent_noise", options.latent_noise)
-    if options.latent_prior != "net" and options.start_drift != 1:
-        raise does_nothing("start_drift", "latent_prior", options.latent_prior)
-    if options.latent_prior == "net" and model.rate != default.model.rate:
-        raise does_nothing("rate", "latent_prior", "net")

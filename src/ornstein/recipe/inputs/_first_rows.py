@@ -1,49 +1,11 @@
-"""The data of a recipe, all of them or the first rows alone."""
+"""Data with the first rows alone."""
 
 import dataclasses
 
 import numpy as np
 
 from ..._sentence import Option, OptionError
-from ...data import Data, Split, load
-from ..options import DataOptions, SeriesOptions
-from ._sequences import check_without_time, load_sequences, on_model_time
-
-
-def load_data(
-    options: DataOptions, series: SeriesOptions | None = None, *, seed: int
-) -> Data:
-    """Load what a recipe learns from.
-
-    Validation rows are held out of the training rows that are left, but of a table of
-    sequences before others are left out.
-
-    Args:
-        options: the recipe's.
-        series: those of sequences; none by default.
-        seed: decides the validation rows.
-
-    Raises:
-        ValueError: for options that these data do not have.
-    """
-    series = SeriesOptions() if series is None else series
-    if series.time is not None:
-        data = load_sequences(options, series, seed=seed)
-        data = first_rows(data, options.train_rows, options.test_rows)
-        return on_model_time(data, series.time_scale)
-    data = load(
-        options.data,
-        data_dir=options.data_dir,
-        split=options.split,
-        seed=seed,
-        target=options.target or None,
-        task=options.task,
-    )
-    check_without_time(data, series)
-    data = first_rows(data, options.train_rows, options.test_rows)
-    if options.validation_fraction == 0:
-        return data
-    return data.with_validation(options.validation_fraction, seed=seed)
+from ...data import Data, Split
 
 
 def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
