@@ -42,9 +42,11 @@ def merge_reports(reports: Sequence[SolveReport]) -> SolveReport | None:
     if not reports:
         return None
     return SolveReport(
-        sum((r.num_drift_evaluations for r in reports), jnp.zeros((), int)),
-        sum((r.roughness for r in reports), jnp.zeros(())),
-        jnp.max(jnp.stack([r.reversible_gap for r in reports])),
+        num_drift_evaluations=sum(
+            (r.num_drift_evaluations for r in reports), jnp.zeros((), int)
+        ),
+        roughness=sum((r.roughness for r in reports), jnp.zeros(())),
+        reversible_gap=jnp.max(jnp.stack([r.reversible_gap for r in reports])),
     )
 
 
@@ -53,9 +55,9 @@ def mean_report(report: SolveReport | None) -> SolveReport | None:
     if report is None:
         return None
     return SolveReport(
-        jnp.max(report.num_drift_evaluations),
-        jnp.mean(report.roughness),
-        jnp.max(report.reversible_gap),
+        num_drift_evaluations=jnp.max(report.num_drift_evaluations),
+        roughness=jnp.mean(report.roughness),
+        reversible_gap=jnp.max(report.reversible_gap),
     )
 
 
@@ -136,7 +138,7 @@ def call_network(
                 f"{num_rows} rows, but each row needs its own output: wrap a network "
                 "of a single example in `ornstein.nn.PerExample`."
             )
-    return Called(output, state, report)
+    return Called(output=output, state=state, report=report)
 
 
 def batch_states(module: PyTree) -> list[eqx.nn.StateIndex]:

@@ -22,7 +22,14 @@ from ..mcmc import HMC, NUTS, AbstractKernel, Langevin, PartialHMC, RandomWalkMe
 from ..prediction import Prediction, predict
 from ..prior import GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample
-from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
+from ..sgmcmc import (
+    SGHMC,
+    SGLD,
+    SGNHT,
+    AbstractMinibatchKernel,
+    ConstantSGD,
+    PreconditionedSGLD,
+)
 from ._recipe import Recipe, changed, read_part
 from ._training import Keys, Prepared
 from .models import PRIORS
@@ -50,6 +57,8 @@ KernelName = Literal[
 
 _DIAGNOSED_ROWS = 20
 _DIAGNOSED_SAMPLES = 250
+_SOME_ROWS = 1_000
+"""For a kernel of which only the kind or the options matter."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,11 +200,6 @@ def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe
     )
 
 
-def is_minibatch(kernel: KernelName) -> bool:
-    """Whether a kernel sees a batch at each step."""
-    return kernel in ("constant-sgd", "psgld", "sghmc", "sgld", "sgnht")
-
-
 def _underdamped(o: SamplingOptions, num_data: int) -> tuple[float, float]:
     """Step size and friction: SGD with momentum, of rate 0.02 on the mean loss."""
     step_size = math.sqrt(0.02 / num_data) if o.step_size is None else o.step_size
@@ -230,6 +234,12 @@ KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
 """What moves chains, by name: options and number of rows to a kernel."""
 
 
+def is_minibatch(kernel: KernelName) -> bool:
+    """Whether a kernel sees a batch at each step."""
+    made = KERNELS[kernel](SamplingOptions(), _SOME_ROWS)
+    return isinstance(made, AbstractMinibatchKernel)
+
+
 def check_sampling(options: SamplingOptions) -> None:
     """Refuse options that cannot work, before any data are read.
 
@@ -256,7 +266,7 @@ def check_sampling(options: SamplingOptions) -> None:
             "{step_size} does nothing for {kernel} constant-sgd, which finds its own: "
             "leave it out."
         )
-    KERNELS[options.kernel](options, 1_000)
+    KERNELS[options.kernel](options, _SOME_ROWS)
 
 
 def run_sampling(

@@ -51,7 +51,7 @@ def test_the_score_is_the_error_of_the_mean_of_the_asked(data_dir: Path):
     thirds = [v for name, v in found.items() if name.startswith("mse_frames")]
     assert found["test_mse"] == pytest.approx(np.mean(thirds), rel=1e-5)
     assert len(found["loss"]) == len(found["val_nll"]) == 1
-    assert found["kl_weight"] == 5.0  # SPEC: a figure at another than 1 says so
+    assert found["kl_weight"] == 5.0  # a figure at another than 1 says so
     assert found["joint_nll"] > 1000 * found["nll"]  # of a series, and of a value
     prepared = prepare(recipe)
     held = prepared.data.validation

@@ -131,10 +131,10 @@ class LatentODE(AbstractRandomFunction):
         """A path for each series of a batch, decoded: (rows, times, outputs)."""
         z, begun, report = self._paths(x, key=key, index=index)
         return Draw(
-            self.decoder(z),
-            jnp.zeros((), z.dtype),
-            begun.kl,
-            state,
+            output=self.decoder(z),
+            kl=jnp.zeros((), z.dtype),
+            local_kl=begun.kl,
+            state=state,
             report=mean_report(report),
             local_terms={"kl_initial": begun.kl_initial},
             log_ratio="rows" if self.estimator.is_log_ratio else None,

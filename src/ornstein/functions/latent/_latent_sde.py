@@ -221,10 +221,10 @@ class LatentSDE(AbstractRandomFunction):
         """A path for each series of a batch, decoded: (rows, times, outputs)."""
         paths = self._paths(x, key=key, index=index)
         return Draw(
-            self.decoder(paths.z),
-            jnp.zeros((), paths.kl.dtype),
-            paths.kl,
-            state,
+            output=self.decoder(paths.z),
+            kl=jnp.zeros((), paths.kl.dtype),
+            local_kl=paths.kl,
+            state=state,
             report=mean_report(paths.report),
             local_terms=paths.terms,
             log_ratio="rows" if self.estimator.is_log_ratio else None,

@@ -128,12 +128,12 @@ class MeanField(AbstractRandomFunction):
         terms = {"kl_weights": kl if value is None else value}
         is_shared = isinstance(self.estimator, Reparameterised)
         return Draw(
-            output,
-            kl,
-            no_local_kl(x),
-            state,
-            terms,
-            report,
+            output=output,
+            kl=kl,
+            local_kl=no_local_kl(x),
+            state=state,
+            terms=terms,
+            report=report,
             log_ratio="shared" if is_shared and self.kl.is_log_ratio else None,
         )
 

@@ -46,7 +46,7 @@ PUBLISHED = {
     "wine-quality-red": (0.62, -0.93),
     "kin8nm": (0.079, 1.14),
 }
-"""Test RMSE and log likelihood of MC dropout (Gal & Ghahramani, 2016; see SPEC)."""
+"""Test RMSE and log likelihood of MC dropout (Gal & Ghahramani, 2016, table 1)."""
 
 _NUM_SPLITS: dict[ScaleName, int] = {"quick": 2, "gpu": 20, "full": 20}
 _WIDTH = 50
