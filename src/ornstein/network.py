@@ -80,7 +80,7 @@ def as_network(module: Network) -> Network:
     return with_named_state(module)
 
 
-class Called(NamedTuple):
+class NetworkOutput(NamedTuple):
     """What a network gives for a batch.
 
     Attributes:
@@ -96,7 +96,7 @@ class Called(NamedTuple):
 
 def call_network(
     network: Network, x: PyTree[Array], state: eqx.nn.State | None = None
-) -> Called:
+) -> NetworkOutput:
     """Apply a network to a batch, with its batch statistics if it keeps any.
 
     One that solves differential equations has a method `solve`, from a batch to its
@@ -138,7 +138,7 @@ def call_network(
                 f"{num_rows} rows, but each row needs its own output: wrap a network "
                 "of a single example in `ornstein.nn.PerExample`."
             )
-    return Called(output=output, state=state, report=report)
+    return NetworkOutput(output=output, state=state, report=report)
 
 
 def batch_states(module: PyTree) -> list[eqx.nn.StateIndex]:

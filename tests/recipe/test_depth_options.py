@@ -80,7 +80,7 @@ def test_presets_are_the_sdebnn_s_architecture_and_budget():
 
 def test_mean_field_draws_weights_once(toy: Data):
     model = build(toy, "mean-field", "odenet")
-    assert isinstance(model.estimator, Reparameterised)
+    assert isinstance(model.noise, Reparameterised)
     assert has_integrator(model)
 
 

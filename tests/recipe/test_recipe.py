@@ -123,7 +123,7 @@ def test_options_reach_the_function():
         estimator="stl",
     )
     assert mean_field.prior == ScaleMixturePrior(0.25, wide_scale=1.5, narrow_scale=0.1)
-    assert isinstance(mean_field.estimator, Reparameterised)
+    assert isinstance(mean_field.noise, Reparameterised)
     assert isinstance(mean_field.kl, StickTheLandingKL)
     for scale in jax.tree.leaves(mean_field.family.scale):
         np.testing.assert_allclose(scale, 0.03, rtol=1e-5)

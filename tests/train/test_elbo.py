@@ -314,7 +314,7 @@ def test_importance_weighting_refuses_what_is_no_bound():
     for options in (
         {},
         {"kl": StickTheLandingKL()},
-        {"kl": SampledKL(), "estimator": Flipout()},
+        {"kl": SampledKL(), "noise": Flipout()},
     ):
         other = MeanField(network, GaussianPrior(PRIOR), **options)
         with pytest.raises(ValueError, match="weighs each draw by its own log ratio"):

@@ -45,7 +45,7 @@ def sdebnn(estimator: Any, **options: Any) -> tuple[Any, Any]:
 
 
 def mean_field(noise: Any, kl: Any) -> tuple[Any, Any]:
-    return MeanField(MLP(2, 1, (3,), key=jr.key(0)), estimator=noise, kl=kl), ROWS
+    return MeanField(MLP(2, 1, (3,), key=jr.key(0)), noise=noise, kl=kl), ROWS
 
 
 CASES: dict[str, tuple[Any, str | None]] = {

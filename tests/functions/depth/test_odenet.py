@@ -205,7 +205,7 @@ def test_a_penalty_makes_dynamics_smoother(getkey):
 def test_outputs_drawn_at_every_step_are_refused(estimator):
     network = ODENet.for_vectors(2, 1, key=jr.key(0))
     with pytest.raises(ValueError, match="must meet the same weights"):
-        MeanField(network, estimator=estimator)
+        MeanField(network, noise=estimator)
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,12 @@ from ._diffusion import AbstractDiffusion, NetDiffusion, ProcessDiffusion
 from ._drift import ContextDrift, NetDrift, ProcessDrift
 from ._path import (
     PriorSamples,
-    begin,
     check_integrator,
     check_series,
     check_sizes,
     over_rows,
     path_times,
+    start_path,
 )
 from ._recognition import AbstractRecognition
 from ._start import LatentStart
@@ -318,7 +318,7 @@ class LatentSDE(AbstractRandomFunction):
 
     def _path(self, series: Series, key: PRNGKeyArray) -> _Path:
         start_key, path_key = jr.split(key)
-        begun = begin(
+        path_start = start_path(
             self.recognition, self.start, self.estimator, series, key=start_key
         )
 
@@ -335,18 +335,20 @@ class LatentSDE(AbstractRandomFunction):
         sol = sdeint(
             drift,
             self._noise,
-            begun.z,
-            begun.ts,
+            path_start.z,
+            path_start.ts,
             key=path_key,
-            args=(begun.context, begun.last),
+            args=(path_start.context, path_start.last),
             path_kl=self.estimator,
             prior_drift=lambda t, z, args: self.prior_drift(t, z),
             **self._how,
         )
         assert sol.path_kl is not None
         assert sol.half_squares is not None
-        terms = {"kl_path": sol.half_squares[-1], "kl_initial": begun.kl_initial}
-        return _Path(sol.ys, begun.kl + sol.path_kl[-1], terms, report_of([sol], None))
+        terms = {"kl_path": sol.half_squares[-1], "kl_initial": path_start.kl_initial}
+        return _Path(
+            sol.ys, path_start.kl + sol.path_kl[-1], terms, report_of([sol], None)
+        )
 
     def _noise(self, t: Array, z: Array, args: Any) -> Array:
         del args

@@ -82,7 +82,7 @@ def _mean_field(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MeanField:
         network,
         PRIORS[options.prior](options, network),
         init_scale=options.init_scale,
-        estimator=WEIGHT_NOISES[options.weight_noise],
+        noise=WEIGHT_NOISES[options.weight_noise],
         kl=WEIGHT_KLS[recipe.solver.estimator],
     )
 

@@ -135,7 +135,7 @@ def _mean_field(
         network,
         fan_in_prior(network, scale=prior_scale),
         init_scale=0.02,
-        estimator=LocalReparameterised(),
+        noise=LocalReparameterised(),
     )
     return _fit(model, split, budget=budget, key=key)
 
