@@ -21,7 +21,7 @@ PACKAGE = Path(ornstein.__path__[0])
 
 # Bottom first; the folder or file `_name` counts as `name`.
 LAYERS = (
-    ("types", "version", "tree", "files"),
+    ("types", "version", "tree", "sentence", "files"),
     ("data", "metrics"),
     ("sde", "nn", "likelihood", "prior", "network"),
     ("functions", "potential"),
@@ -48,6 +48,9 @@ HOME_OF = {
     "matplotlib": {"plot", "report"},
     "tyro": {"cli"},
 }
+
+# Modules whose strings have flags that are no option's, and why.
+OTHER_FLAGS = {"recipe._provenance": "git's own"}
 
 MAX_LINES = 400
 MAX_FILES = 20  # of one folder
@@ -154,6 +157,38 @@ def check_homes(root: Path) -> Iterator[str]:
                 continue
             if is_banned:
                 yield f"{source.where(node.lineno)} prints, asks or exits outside cli"
+
+
+def check_flags(root: Path) -> Iterator[str]:
+    """Only cli names options as --flags, but for commands named `ornstein ...` whole.
+
+    Docstrings may: those of options are the command line's help.
+    """
+    for source in read(root).values():
+        where = source.module.removeprefix(f"{root.name}.")
+        if source.unit == "cli" or where in OTHER_FLAGS:
+            continue
+        docs = {id(n.value) for n in ast.walk(source.tree) if isinstance(n, ast.Expr)}
+        inside = {
+            id(part)
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.JoinedStr)
+            for part in node.values
+        }
+        for node in ast.walk(source.tree):
+            if id(node) in docs | inside:
+                continue
+            text = re.sub(r"`ornstein [^`]*`", "", text_of(node))
+            if re.search(r"(^|[^\w-])--[a-z{]", text):
+                yield f"{source.where(node.lineno)} names a --flag: use a Sentence"
+
+
+def text_of(node: ast.AST) -> str:
+    """What a string says, with {} for what it is filled with; empty for others."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text_of(part) or "{}" for part in node.values)
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return str(node.value) if is_text else ""
 
 
 def check_sizes(root: Path) -> Iterator[str]:
@@ -297,6 +332,7 @@ CHECKERS = (
     check_abstract_or_final,
     check_init_files,
     check_homes,
+    check_flags,
     check_sizes,
     check_rooms,
     check_private_imports,
@@ -381,6 +417,16 @@ PLANTED = {
     "print": (check_homes, {"sde.py": "print(1)"}, "prints, asks or exits"),
     "exit": (check_homes, {"sde.py": "raise SystemExit(1)"}, "prints, asks or exits"),
     "figure": (check_homes, {"train.py": "import matplotlib.pyplot"}, "outside"),
+    "flag": (
+        check_flags,
+        {"sde.py": "def f():\n    raise ValueError(f'give {1} --dt 0.1')"},
+        "sde:2 names a --flag",
+    ),
+    "flag of a name": (
+        check_flags,
+        {"sde.py": "text = f'--{name} must be positive'"},
+        "sde:1 names a --flag",
+    ),
     "size": (check_sizes, {"a.py": "\n" * 401}, "has 401 lines"),
     "share": (
         check_rooms,

@@ -123,7 +123,7 @@ def _check_mean_field(network_key: Array, batch: Split, *, key: Array) -> None:
     )(model)
     # The one draw of the bound, as `elbo_loss` makes it.
     (only_key,) = jr.split(key, 1)
-    _, weights = model.estimator.draw(
+    _, weights = model.noise.draw(
         model.family,
         model.rest,
         num_rows=sampler.BATCH_SIZE,

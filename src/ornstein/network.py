@@ -42,9 +42,11 @@ def merge_reports(reports: Sequence[SolveReport]) -> SolveReport | None:
     if not reports:
         return None
     return SolveReport(
-        sum((r.num_drift_evaluations for r in reports), jnp.zeros((), int)),
-        sum((r.roughness for r in reports), jnp.zeros(())),
-        jnp.max(jnp.stack([r.reversible_gap for r in reports])),
+        num_drift_evaluations=sum(
+            (r.num_drift_evaluations for r in reports), jnp.zeros((), int)
+        ),
+        roughness=sum((r.roughness for r in reports), jnp.zeros(())),
+        reversible_gap=jnp.max(jnp.stack([r.reversible_gap for r in reports])),
     )
 
 
@@ -53,9 +55,9 @@ def mean_report(report: SolveReport | None) -> SolveReport | None:
     if report is None:
         return None
     return SolveReport(
-        jnp.max(report.num_drift_evaluations),
-        jnp.mean(report.roughness),
-        jnp.max(report.reversible_gap),
+        num_drift_evaluations=jnp.max(report.num_drift_evaluations),
+        roughness=jnp.mean(report.roughness),
+        reversible_gap=jnp.max(report.reversible_gap),
     )
 
 
@@ -78,7 +80,7 @@ def as_network(module: Network) -> Network:
     return with_named_state(module)
 
 
-class Called(NamedTuple):
+class NetworkOutput(NamedTuple):
     """What a network gives for a batch.
 
     Attributes:
@@ -94,7 +96,7 @@ class Called(NamedTuple):
 
 def call_network(
     network: Network, x: PyTree[Array], state: eqx.nn.State | None = None
-) -> Called:
+) -> NetworkOutput:
     """Apply a network to a batch, with its batch statistics if it keeps any.
 
     One that solves differential equations has a method `solve`, from a batch to its
@@ -138,14 +140,16 @@ def call_network(
     return called
 
 
-def _apply(network: Network, x: PyTree[Array], state: eqx.nn.State | None) -> Called:
+def _apply(
+    network: Network, x: PyTree[Array], state: eqx.nn.State | None
+) -> NetworkOutput:
     if has_batch_state(network):
-        return Called(*network(x, state), None)
+        return NetworkOutput(*network(x, state), report=None)
     solve = getattr(network, "solve", None)
     if solve is None:
-        return Called(network(x), state, None)
+        return NetworkOutput(network(x), state, None)
     output, report = solve(x)
-    return Called(output, state, report)
+    return NetworkOutput(output, state, report)
 
 
 def _is_about_shapes(error: Exception) -> bool:

@@ -156,7 +156,7 @@ BAD = [
     ("task_of_digits", lambda f: od.load("digits", task="regression"), "its own task"),
     ("uci_split", lambda f: uci(f, split=20), "no split 20: give one of 0 … 0"),
     ("uci_name", lambda f: uci(f, name="boot"), "mean 'uci/boat'.* has uci/boat"),
-    ("uci_no_folder", lambda f: od.load("uci/boat"), "with --data-dir or ORNSTEIN"),
+    ("uci_no_folder", lambda f: od.load("uci/boat"), "with `data_dir` or ORNSTEIN"),
     ("uci_cut", lambda f: uci(f, data="1 2\n3\n"), "not a table of numbers"),
     ("uci_empty", lambda f: uci(f, data=""), "data.txt is empty"),
     ("uci_index", lambda f: uci(f, index_test_0="4\n"), "whole numbers of 0 … 3"),
@@ -186,7 +186,7 @@ def test_what_is_not_there_is_a_file_not_found_too(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     monkeypatch.delenv("ORNSTEIN_DATA", raising=False)
     with pytest.raises(
-        FileNotFoundError, match=r"no --data-dir was given.*pip install"
+        FileNotFoundError, match=r"no `data_dir` was given.*pip install"
     ):
         od.load("mnist")
     with pytest.raises(FileNotFoundError, match=r"nothing.*copy huggingface\.co"):

@@ -78,10 +78,10 @@ FUNCTIONS: dict[str, Any] = {
     "dropout, normalised": lambda: MCDropout(normalised(), rate=0.4),
     "mean field": lambda: MeanField(mlp(), init_scale=0.3),
     "mean field, local": lambda: MeanField(
-        equinox_normalised(), init_scale=0.3, estimator=LocalReparameterised()
+        equinox_normalised(), init_scale=0.3, noise=LocalReparameterised()
     ),
     "mean field, flipout": lambda: MeanField(
-        normalised(), init_scale=0.3, estimator=Flipout()
+        normalised(), init_scale=0.3, noise=Flipout()
     ),
     "ensemble": lambda: Ensemble([mlp(i) for i in range(3)]),
     "ensemble of mean fields": lambda: Ensemble(

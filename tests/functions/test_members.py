@@ -29,11 +29,9 @@ MEMBERS: dict[str, Any] = {
 }
 MEMBERS |= {
     "mean field, local": lambda: MeanField(
-        mlp(), init_scale=0.3, estimator=LocalReparameterised()
+        mlp(), init_scale=0.3, noise=LocalReparameterised()
     ),
-    "mean field, flipout": lambda: MeanField(
-        mlp(), init_scale=0.3, estimator=Flipout()
-    ),
+    "mean field, flipout": lambda: MeanField(mlp(), init_scale=0.3, noise=Flipout()),
     "sde-bnn, path per row": lambda: small_model(is_path_per_row=True),
 }
 QUICK = ("implicit", "mean field, flipout")

@@ -35,7 +35,7 @@ def images(*shape):
 
 def with_bias(layer):
     """Biases start at zero, where a forgotten one does not show."""
-    bias = jnp.arange(1.0, 1 + layer.out_features)
+    bias = jnp.arange(1.0, 1 + layer.out_size)
     return eqx.tree_at(lambda layer: layer.bias, layer, bias)
 
 
@@ -86,7 +86,7 @@ def test_initial_weights_have_variance_one_over_fan_in(make, fan_in):
     assert not jnp.any(layer.bias)
     # Inputs of variance 1 give outputs of variance 1, away from the border; over a
     # transposed convolution's pixels on average.
-    y = layer(images(16, 9, 9, layer.in_features))
+    y = layer(images(16, 9, 9, layer.in_size))
     y = y[..., 2:-2, 2:-2, :] if layer.num_pixel_axes else y
     assert abs(float(jnp.var(y)) - 1) < 0.15
 

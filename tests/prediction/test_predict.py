@@ -44,7 +44,7 @@ class RandomLinear(AbstractRandomFunction):
             output = output + jnp.asarray(index % self.num_strata).astype(float)
         if state is not None and self.shift is not None:
             output = output + state.get(self.shift)
-        return Draw(output, jnp.zeros(()), no_local_kl(x))
+        return Draw(output=output, kl=jnp.zeros(()), local_kl=no_local_kl(x))
 
     def member(self, number: Any) -> AbstractRandomFunction:
         del number

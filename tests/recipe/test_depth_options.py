@@ -12,10 +12,10 @@ import ornstein as orn
 from ornstein.data import Data, Split, load
 from ornstein.functions import HyperODENet, ODENet, Reparameterised, Roughness
 from ornstein.functions.depth._integrator import has_integrator
-from ornstein.recipe import build_network, prepare, preset_recipe
+from ornstein.recipe import build_network, check_recipe, prepare, preset_recipe
 from ornstein.recipe._training import fit_options
+from ornstein.recipe.models import build_model
 from ornstein.recipe.models._depth_networks import LayersAt
-from ornstein.recipe.models._families import build_model, check_options
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +72,15 @@ def test_presets_are_the_sdebnn_s_architecture_and_budget():
     for model in ("deterministic", "ensemble", "mean-field"):
         for network in ("odenet", "hyper-odenet"):
             for data in ("digits", "mnist", "cifar10", "toy/cos", "uci/yacht"):
-                check_options(preset_recipe(data, "cpu", model, network))
-            check_options(preset_recipe("cifar10", "paper", model, network))
+                check_recipe(preset_recipe(data, "cpu", model, network))
+            check_recipe(preset_recipe("cifar10", "paper", model, network))
     paper = preset_recipe("cifar10", "paper", "mean-field", "odenet")
     assert (paper.training.kl_weight, paper.training.epochs) == (1e-3, 200)
 
 
 def test_mean_field_draws_weights_once(toy: Data):
     model = build(toy, "mean-field", "odenet")
-    assert isinstance(model.estimator, Reparameterised)
+    assert isinstance(model.noise, Reparameterised)
     assert has_integrator(model)
 
 
@@ -108,32 +108,32 @@ def test_roughness_reaches_fit(toy: Data):
 
 ODENET = ("deterministic", "odenet")
 REFUSED = {
-    "dropout": (("mc-dropout", "odenet"), {}, "--model mc-dropout puts noise on the"),
+    "dropout": (("mc-dropout", "odenet"), {}, "`model` mc-dropout puts noise on the"),
     "flipout": (
         ("mean-field", "odenet"),
         {"weight_noise": "flipout"},
-        "--weight-noise flipout would draw anew.*give --weight-noise plain",
+        "`weight_noise` flipout would draw anew.*give `weight_noise` plain",
     ),
     "local": (
         ("mean-field", "hyper-odenet"),
         {"weight_noise": "local"},
-        "give --weight-noise plain",
+        "give `weight_noise` plain",
     ),
-    "drift": (ODENET, {"drift_widths": "3"}, "--drift-widths does nothing for --netw"),
-    "sigma": (ODENET, {"sigma": 0.4}, "--sigma does nothing for --model determinist"),
+    "drift": (ODENET, {"drift_widths": "3"}, "`drift_widths` does nothing for `netw"),
+    "sigma": (ODENET, {"sigma": 0.4}, "`sigma` does nothing for `model` determinist"),
     "step of an MLP": (
         ("deterministic", "mlp"),
         {"dt": 0.05},
-        "--dt does nothing for --network mlp",
+        "`dt` does nothing for `network` mlp",
     ),
     "roughness of an MLP": (
         ("deterministic", "mlp"),
         {"regularise_dynamics": 0.1},
-        "--regularise-dynamics does nothing for --network mlp",
+        "`regularise_dynamics` does nothing for `network` mlp",
     ),
-    "order alone": (ODENET, {"roughness_order": 2}, "add --regularise-dynamics 0.01"),
+    "order alone": (ODENET, {"roughness_order": 2}, "add `regularise_dynamics` 0.01"),
     "negative": (ODENET, {"regularise_dynamics": -1.0}, "must not be negative, got -1"),
-    "solver": (ODENET, {"solver": "sra1"}, "--solver sra1 is for equations with noise"),
+    "solver": (ODENET, {"solver": "sra1"}, "`solver` sra1 is for equations with noise"),
     "no layers": (("sdebnn", None), {"random_layers": "none"}, "leaves no weights ran"),
     "layers": (("sdebnn", None), {"random_layers": "all-1"}, "whole numbers joined by"),
     "window": (("sdebnn", None), {"noise_window": "0.5-0.2"}, "0 <= begin < end <= 1"),

@@ -11,9 +11,15 @@ from ornstein import nn
 from ornstein.data import Data, Split
 from ornstein.functions import ImplicitBNN, MonteCarloKL
 from ornstein.nn import num_parameters
-from ornstein.recipe import build_network, first_rows, prepare, preset_recipe
+from ornstein.recipe import (
+    build_network,
+    check_recipe,
+    first_rows,
+    prepare,
+    preset_recipe,
+)
 from ornstein.recipe._training import fit_options
-from ornstein.recipe.models._families import build_model, check_options
+from ornstein.recipe.models import build_model
 from ornstein.train import Constant, Linear
 
 
@@ -118,14 +124,14 @@ def test_training_options_of_table_2():
     assert wide.implicit.num_components == 16
     twin = preset_recipe("cifar10", "paper", "deterministic", "wide-resnet-28-10")
     assert (twin.training.learning_rate, twin.training.kl_warmup) == (0.1, 0.0)
-    check_options(twin)
+    check_recipe(twin)
 
 
 def test_presets_follow_the_network():
     """Catches widths of an MLP left beside another network, where they are refused."""
     for model in ("mean-field", "implicit", "ensemble", "deterministic", "mc-dropout"):
         for network in ("mlp", "lenet", "vgg16", "resnet-20"):
-            check_options(preset_recipe("mnist", model=model, network=network))
+            check_recipe(preset_recipe("mnist", model=model, network=network))
     assert (
         preset_recipe("mnist", model="implicit", network="mlp").model.width != "16-16"
     )
@@ -141,16 +147,16 @@ REFUSED = {
     "parts": ("digits", None, {"accumulate": 32}, "4 rows cannot be dealt to 8"),
     "no components": ("digits", None, {"num_components": 0}, "at least 1, got 0"),
     "scale": ("digits", None, {"node_prior_scale": 0.0}, "must be positive, got 0"),
-    "rate": ("digits", None, {"noise_learning_rate": -1.0}, "--noise-learning-rate"),
+    "rate": ("digits", None, {"noise_learning_rate": -1.0}, "`noise_learning_rate`"),
     "draws": ("digits", None, {"test_draws": 12}, "components.*multiple of 8"),
-    "width": ("digits", "resnet-8", {"network_width": 0.0}, "--network-width must be"),
-    "norm": ("digits", None, {"norm": "frn"}, "--norm does nothing for --network mlp"),
-    "mlp's": ("digits", "resnet-8", {"width": "9"}, "--width does nothing for --netw"),
+    "width": ("digits", "resnet-8", {"network_width": 0.0}, "`network_width` must be"),
+    "norm": ("digits", None, {"norm": "frn"}, "`norm` does nothing for `network` mlp"),
+    "mlp's": ("digits", "resnet-8", {"width": "9"}, "`width` does nothing for `netw"),
     "pretrained": (
         "digits",
         "resnet-8",
         {"pretrained": "x.safetensors"},
-        "--pretrained does nothing for --network resnet-8",
+        "`pretrained` does nothing for `network` resnet-8",
     ),
 }
 
@@ -164,9 +170,9 @@ def test_refusals(case: str):
 
 def test_members_cannot_share_batch_statistics():
     recipe = preset_recipe("cifar10", model="ensemble", network="resnet-8")
-    check_options(recipe)  # its preset says filter response normalisation
-    with pytest.raises(ValueError, match="give --norm frn or --norm none"):
-        check_options(recipe.changed(norm="batch"))
+    check_recipe(recipe)  # its preset says filter response normalisation
+    with pytest.raises(ValueError, match="give `norm` frn or `norm` none"):
+        check_recipe(recipe.changed(norm="batch"))
 
 
 def test_first_rows_are_standardised_by_themselves():
@@ -189,7 +195,7 @@ def test_first_rows_are_standardised_by_themselves():
 
 def test_first_rows_refuses():
     data = images(4)
-    with pytest.raises(ValueError, match="--train-rows 41 is not among the 40"):
+    with pytest.raises(ValueError, match="`train_rows` 41 is not among the 40"):
         first_rows(data, 41, None)
-    with pytest.raises(ValueError, match="have no 'f'.*give more --train-rows"):
+    with pytest.raises(ValueError, match="have no 'f'.*give more `train_rows`"):
         first_rows(data, 5, None)

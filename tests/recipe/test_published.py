@@ -8,7 +8,7 @@ import pytest
 
 from ornstein.evaluation import num_trained
 from ornstein.prediction import FittedModel
-from ornstein.recipe import Recipe, list_recipes, load_recipe, prepare
+from ornstein.recipe import Recipe, check_recipe, list_recipes, load_recipe, prepare
 from ornstein.recipe._published import (
     count_parameters,
     load_row,
@@ -16,7 +16,6 @@ from ornstein.recipe._published import (
     recipe_names,
 )
 from ornstein.recipe._sampling import SampleRecipe
-from ornstein.recipe.models._families import check_options
 
 SCALES = ("quick", "gpu", "full")
 MODELS = {
@@ -47,7 +46,7 @@ def test_every_row_of_the_table_has_its_recipes():
                 assert row.about
                 assert isinstance(row.recipe, SampleRecipe) == (model == "hmc")
                 assert row.recipe.data.data == data
-                check_options(network_recipe(row.recipe))
+                check_recipe(network_recipe(row.recipe))
             repeated = model in {"sdebnn", "sdebnn-stl", "resnet-32"}
             assert (
                 load_recipe(data, model, "quick")[0] == ((0, 1, 2)[: 1 + 2 * repeated])
@@ -129,7 +128,7 @@ REFUSED = {
     ),
     "data": (
         {"quick": QUICK | {"options": {"data": "mnist"}}},
-        "'data' is not a recipe's: --data says",
+        "'data' is not a recipe's: `data` says",
     ),
     "seed": (
         {"quick": QUICK | {"options": {"seed": 3}}},

@@ -13,7 +13,14 @@ from ornstein.data import load
 from ornstein.functions import Reparameterised, StickTheLandingKL
 from ornstein.nn import ACTIVATIONS, TIME_LAYERS
 from ornstein.prior import ScaleMixturePrior
-from ornstein.recipe import PRESETS, Recipe, _training, prepare, preset_recipe
+from ornstein.recipe import (
+    PRESETS,
+    Recipe,
+    _training,
+    check_recipe,
+    prepare,
+    preset_recipe,
+)
 from ornstein.recipe._recipe import sizes
 from ornstein.recipe.models import (
     _families as families,
@@ -49,7 +56,7 @@ def test_presets_survive_json(model, data: str, preset):
     names = {"toy": "toy/cos", "vectors": "uci/yacht", "images": "cifar10"}
     recipe = preset_recipe(names.get(data, data), preset, model)
     assert Recipe.from_json(recipe.to_json()) == recipe
-    families.check_options(recipe)  # nothing of another family's leaks in
+    check_recipe(recipe)  # nothing of another family's leaks in
     for option, value in PRESETS[model, data, preset].items():
         parts = recipe.to_json().values()
         assert [part[option] for part in parts if option in part] == [value]
@@ -76,25 +83,25 @@ def test_changed_refuses_unknown_options():
     ("model", "changes", "option"),
     [
         ("deterministic", {"sigma": 0.3}, "sigma"),
-        ("mc-dropout", {"kl_weight": 0.5}, "kl-weight"),
+        ("mc-dropout", {"kl_weight": 0.5}, "kl_weight"),
         ("ensemble", {"sigma": 0.5}, "sigma"),
         ("mean-field", {"dropout": 0.3}, "dropout"),
-        ("sdebnn", {"weight_noise": "flipout"}, "weight-noise"),
+        ("sdebnn", {"weight_noise": "flipout"}, "weight_noise"),
         ("sdebnn", {"network": "lenet"}, "network"),
-        ("deterministic", {"num_components": 8}, "num-components"),
-        ("mean-field", {"noise_learning_rate": 1.0}, "noise-learning-rate"),
-        ("implicit", {"init_scale": 0.1}, "init-scale"),
-        ("sdebnn", {"latent_size": 8}, "latent-size"),
+        ("deterministic", {"num_components": 8}, "num_components"),
+        ("mean-field", {"noise_learning_rate": 1.0}, "noise_learning_rate"),
+        ("implicit", {"init_scale": 0.1}, "init_scale"),
+        ("sdebnn", {"latent_size": 8}, "latent_size"),
         ("latent-sde", {"dt": 0.5}, "dt"),
-        ("latent-ode", {"context_size": 8}, "context-size"),
+        ("latent-ode", {"context_size": 8}, "context_size"),
     ],
 )
 def test_options_of_another_family_are_refused(model, changes, option):
     """Catches an option that is passed over in silence."""
     recipe = preset_recipe("digits", model=model)
-    families.check_options(recipe.changed(epochs=3))
-    with pytest.raises(ValueError, match=f"--{option} does nothing for --model"):
-        families.check_options(recipe.changed(**changes))
+    check_recipe(recipe.changed(epochs=3))
+    with pytest.raises(ValueError, match=f"`{option}` does nothing for `model`"):
+        check_recipe(recipe.changed(**changes))
 
 
 def test_options_reach_the_function():
@@ -116,7 +123,7 @@ def test_options_reach_the_function():
         estimator="stl",
     )
     assert mean_field.prior == ScaleMixturePrior(0.25, wide_scale=1.5, narrow_scale=0.1)
-    assert isinstance(mean_field.estimator, Reparameterised)
+    assert isinstance(mean_field.noise, Reparameterised)
     assert isinstance(mean_field.kl, StickTheLandingKL)
     for scale in jax.tree.leaves(mean_field.family.scale):
         np.testing.assert_allclose(scale, 0.03, rtol=1e-5)
@@ -170,7 +177,7 @@ def test_sizes():
     assert sizes("2-128-2", "width") == (2, 128, 2)
     assert sizes("none", "width") == ()
     for wrong in ("", "0", "2--2", "2-x"):
-        with pytest.raises(ValueError, match="--width"):
+        with pytest.raises(ValueError, match="`width`"):
             sizes(wrong, "width")
 
 

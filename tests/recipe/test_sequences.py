@@ -24,7 +24,8 @@ from ornstein.functions import (
     SplitRecognition,
 )
 from ornstein.recipe import Recipe, first_rows, prepare, preset_recipe
-from ornstein.recipe.inputs._sequences import ask_for_the_rest, on_model_time
+from ornstein.recipe.inputs._arrange_series import ask_for_the_rest
+from ornstein.recipe.inputs._series_table import on_model_time
 from ornstein.recipe.presets._presets import default_model
 from ornstein.sde import Checkpointed, EulerMaruyama, Grid
 
@@ -69,7 +70,7 @@ def test_what_cannot_be_cut_says_so(gappy: Data):
     assert "that the model was shown" in whole.notes[-1]
     twice = load("toy/two-points")
     assert ask_for_the_rest(twice, fraction=0.5, num_frames=None).test is twice.test
-    with pytest.raises(ValueError, match="--test-seen must lie above 0"):
+    with pytest.raises(ValueError, match="`test_seen` must lie above 0"):
         ask_for_the_rest(gappy, fraction=0.0, num_frames=None)
 
 
@@ -88,7 +89,7 @@ def test_model_time_starts_at_the_first_and_ignores_padding():
     np.testing.assert_allclose(turned.clock.undo(turned.train.x.ts), x.ts, rtol=1e-6)
     given = on_model_time(data, 2.0)
     np.testing.assert_allclose(given.train.x.ts[0], [5.0, 7.0, 9.0])
-    with pytest.raises(ValueError, match="--time-scale must be positive"):
+    with pytest.raises(ValueError, match="`time_scale` must be positive"):
         on_model_time(data, -1.0)
 
 
@@ -205,7 +206,7 @@ def test_runs_before_sequences_can_still_be_read():
 
 def test_patience_takes_validation_rows_that_data_bring(gappy: Data):
     recipe = preset_recipe("toy/lorenz", model="latent-sde").changed(patience=2)
-    with pytest.raises(ValueError, match="--validation-fraction"):
+    with pytest.raises(ValueError, match="`validation_fraction`"):
         prepare(recipe, gappy)
     held = dataclasses.replace(gappy, validation=gappy.test)
     assert prepare(recipe, held).data.validation is not None

@@ -1,4 +1,4 @@
-"""A process observed at its end, whose exact posterior drift is known (SPEC §7)."""
+"""A process observed at its end, whose exact posterior drift is known."""
 
 import itertools
 import math

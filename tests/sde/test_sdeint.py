@@ -221,7 +221,7 @@ def test_states_keep_their_dtype(dtype):
 
 
 def test_reversible_gap_tells_instability():
-    """max |y - ŷ| is small at rate × T = 1 and enormous at 30 (SPEC §1)."""
+    """max |y - ŷ| is small at rate × T = 1 and enormous at 30."""
 
     def gap(rate):
         ou = sde.OrnsteinUhlenbeck(rate=rate)

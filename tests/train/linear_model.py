@@ -46,7 +46,9 @@ class LinearMeanField(AbstractRandomFunction):
     ) -> Draw:
         xi = jax.random.normal(draw_key(key, index), self.mean.shape)
         w = self.mean + jnp.exp(self.log_scale) * xi
-        return Draw((x @ w)[:, None], self.kl(), no_local_kl(x), state)
+        return Draw(
+            output=(x @ w)[:, None], kl=self.kl(), local_kl=no_local_kl(x), state=state
+        )
 
     def kl(self) -> Float[Array, ""]:
         ratio = jnp.exp(2 * self.log_scale) / self.prior_scale**2

@@ -97,7 +97,13 @@ class PriorDraws(AbstractRandomFunction):
         rows = x.shape[0]
         output = jnp.full((rows, 1), w) + self.anchor
         kl = jnp.zeros(())
-        return Draw(output, kl, jnp.zeros(rows), state, log_ratio="shared")
+        return Draw(
+            output=output,
+            kl=kl,
+            local_kl=jnp.zeros(rows),
+            state=state,
+            log_ratio="shared",
+        )
 
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
@@ -143,7 +149,7 @@ class Members(AbstractRandomFunction):
         (value,) = self.values
         rows = x.shape[0]
         output = jnp.broadcast_to(value, (rows, 1))
-        return Draw(output, value, 0.1 * jnp.ones(rows), state)
+        return Draw(output=output, kl=value, local_kl=0.1 * jnp.ones(rows), state=state)
 
     def member(self, number: Any) -> AbstractRandomFunction:
         return Members(self.values[number][None], 1, 1)
@@ -197,7 +203,13 @@ class RowLatents(AbstractRandomFunction):
         xi = jr.normal(key, (x.shape[0],))
         z = self.scale * xi
         ratio = 0.5 * ((z / PRIOR) ** 2 - xi**2) + jnp.log(PRIOR / self.scale)
-        return Draw(z[:, None], jnp.zeros(()), ratio, state, log_ratio=self.log_ratio)
+        return Draw(
+            output=z[:, None],
+            kl=jnp.zeros(()),
+            local_kl=ratio,
+            state=state,
+            log_ratio=self.log_ratio,
+        )
 
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
@@ -317,7 +329,7 @@ def test_importance_weighting_refuses_what_is_no_bound():
     for options in (
         {},
         {"kl": StickTheLandingKL()},
-        {"kl": SampledKL(), "estimator": Flipout()},
+        {"kl": SampledKL(), "noise": Flipout()},
     ):
         other = MeanField(network, GaussianPrior(PRIOR), **options)
         with pytest.raises(ValueError, match="weighs each draw by its own log ratio"):

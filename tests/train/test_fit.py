@@ -240,7 +240,9 @@ class Plain(AbstractRandomFunction):
         self, x: Any, *, key: Any, index: Any = None, state: eqx.nn.State | None = None
     ) -> Draw:
         output = x * self.slope[None]
-        return Draw(output, jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+        return Draw(
+            output=output, kl=jnp.zeros(()), local_kl=jnp.zeros(x.shape[0]), state=state
+        )
 
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
@@ -455,7 +457,12 @@ class Counter(AbstractRandomFunction):
     ) -> Draw:
         assert state is not None
         state = state.set(self.calls, state.get(self.calls) + 1)
-        return Draw(x * self.slope[None], jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+        return Draw(
+            output=x * self.slope[None],
+            kl=jnp.zeros(()),
+            local_kl=jnp.zeros(x.shape[0]),
+            state=state,
+        )
 
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
@@ -491,7 +498,12 @@ class Diverging(AbstractRandomFunction):
     ) -> Draw:
         distance = jnp.maximum(0.5 - self.slope[0], 0.0)
         kl = -1e-9 * jnp.log(distance) if self.fault == "kl" else jnp.sqrt(distance)
-        return Draw(x * self.slope[None], kl, jnp.zeros(x.shape[0]), state)
+        return Draw(
+            output=x * self.slope[None],
+            kl=kl,
+            local_kl=jnp.zeros(x.shape[0]),
+            state=state,
+        )
 
     def member(self, number: Any) -> AbstractRandomFunction:
         del number
@@ -618,7 +630,12 @@ def test_nothing_to_train_is_refused():
         num_members: int = 1
 
         def __call__(self, x, *, key, index=None, state=None):
-            return Draw(x[:, :1], jnp.zeros(()), jnp.zeros(x.shape[0]), state)
+            return Draw(
+                output=x[:, :1],
+                kl=jnp.zeros(()),
+                local_kl=jnp.zeros(x.shape[0]),
+                state=state,
+            )
 
         def member(self, number: Any) -> AbstractRandomFunction:
             del number

@@ -32,7 +32,7 @@ class Wobbling(AbstractRandomFunction):
         if index is not None:
             path = self.paths[index]
         output = jnp.broadcast_to(self.size * path, x.shape)
-        return Draw(output, jnp.zeros(()), no_local_kl(x.values))
+        return Draw(output=output, kl=jnp.zeros(()), local_kl=no_local_kl(x.values))
 
     def member(self, number):
         del number

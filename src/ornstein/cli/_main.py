@@ -15,6 +15,7 @@ from rich.logging import RichHandler
 from ..sampling import StuckChainError
 from ..train import CheckpointError, NonFiniteError
 from ._evaluate import Evaluate
+from ._flags import said
 from ._info import Info
 from ._parse import UsageError, parse
 from ._predict import Predict
@@ -96,7 +97,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def _complain(error: BaseException, code: int) -> int:
     """One line that says what is wrong and what to do."""
     # An `OSError` of the system's own names its number; its file and reason suffice.
-    text = str(error)
+    text = said(error)
     if isinstance(error, OSError) and error.strerror is not None:
         file = "" if error.filename is None else f"{error.filename}: "
         text = f"{file}{error.strerror}"

@@ -27,6 +27,7 @@ from ..train import (
     put_back,
     save_model,
 )
+from ._flags import flagged
 from ._output import check_replaced
 from ._signals import Interruption, handled
 from ._terminal import Terminal
@@ -231,7 +232,7 @@ def say_data(data: Data, terminal: Terminal) -> None:
         f"{len(data.test)} test {rows}, {data.task}"
     )
     for note in data.notes:
-        terminal.say(f"Note: {note}")
+        terminal.say(f"Note: {flagged(note)}")
 
 
 def say_draws(fit: Fitted, num_draws: int, terminal: Terminal) -> None:

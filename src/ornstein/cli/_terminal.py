@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .._files import naming
+from ._flags import flagged
 
 # As the system's errors name files.
 _STDOUT, _STDERR = Path("standard output"), Path("standard error")
@@ -29,7 +30,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """A line for people."""
-        self._write(text, markup=False, soft_wrap=True)
+        self._write(flagged(text), markup=False, soft_wrap=True)
 
     def table(self, title: str, rows: Mapping[str, Any]) -> None:
         """Names and numbers."""
@@ -127,15 +128,18 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return str(value)
+    return flagged(value) if isinstance(value, str) else str(value)
 
 
 def as_json(value: Any) -> Any:
-    """`value` with `None` for NaN and infinity, which JSON does not have."""
+    """`value` with `None` for NaN and infinity, which JSON does not have.
+
+    Texts name options as --flags: the result is the command line's.
+    """
     if isinstance(value, Mapping):
         return {str(name): as_json(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [as_json(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
+    return flagged(value) if isinstance(value, str) else value

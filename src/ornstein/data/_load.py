@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from .._sentence import Sentence
 from ._base import Data
 from ._error import DataError, DataNotFoundError, nearest
 from .images import HUB_SETS, digits, hub_set, image_folder
@@ -96,10 +97,16 @@ def list_data() -> dict[str, str]:
         **{name: toy.description for name, toy in TOYS.items()},
         **{name: toy.description for name, toy in SERIES_TOYS.items()},
         **{name: hub.description for name, hub in HUB_SETS.items()},
-        "mocap": "23 walks of one person, 300 frames of 50 sensors (from --data-dir)",
-        "uci/NAME": "a regression of the UCI repository, 20 splits (from --data-dir)",
+        "mocap": Sentence(
+            "23 walks of one person, 300 frames of 50 sensors (from {data_dir})"
+        ),
+        "uci/NAME": Sentence(
+            "a regression of the UCI repository, 20 splits (from {data_dir})"
+        ),
         "FILE.csv, FILE.parquet": (
-            "your own table, with --target COLUMN; or sequences, with --time COLUMN"
+            Sentence(
+                "your own table, with {target} COLUMN; or sequences, with {time} COLUMN"
+            )
         ),
         "FILE.npz": "your own arrays x and y",
         "FOLDER": "your own images, a sub-folder for each class",

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._sentence import Sentence
 from .._types import PRNGKeyArray
 from ..data import Data
 from ..functions import FROZEN, are_whole_rounds
@@ -97,9 +98,11 @@ def refuse_non_finite_predictions(prediction: Prediction) -> None:
     arrays = jax.tree.leaves((prediction.outputs, prediction.summary))
     if not all(bool(jnp.isfinite(array).all()) for array in arrays):
         raise NonFiniteError(
-            "Some predictions are NaN or infinite: the training diverged, its weights "
-            "are damaged, or the solver's steps are too long; train again, with a "
-            "lower learning rate or a smaller step `dt`."
+            Sentence(
+                "Some predictions are NaN or infinite: the training diverged, its "
+                "weights are damaged, or the solver's steps are too long; train "
+                "again, with a lower learning rate, or give a smaller {dt}."
+            )
         )
 
 

@@ -35,7 +35,7 @@ def mean_field_optimum(target: LinearRegression) -> Moments:
 
 def fit_mean_field(
     target: LinearRegression,
-    estimator: AbstractWeightNoise,
+    noise: AbstractWeightNoise,
     prior: AbstractPrior,
     *,
     key: PRNGKeyArray,
@@ -46,13 +46,13 @@ def fit_mean_field(
 
     Args:
         target: the data and the likelihood.
-        estimator: of the gradient.
+        noise: of the gradient.
         prior: of the weights.
         key: of the draws.
     """
     potential = target.potential(len(target.x))
     network = Linear(target.x.shape[1], 1, use_bias=False, key=jax.random.key(0))
-    start = MeanField(network, prior, init_scale=0.2, estimator=estimator)
+    start = MeanField(network, prior, init_scale=0.2, noise=noise)
     is_moving = jax.tree.map(lambda label: label == "weights", start.labels())
     params, rest = eqx.partition(start, is_moving)
     schedule = optax.cosine_decay_schedule(_LEARNING_RATE, _NUM_STEPS, exponent=2.0)

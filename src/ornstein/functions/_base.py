@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Literal, TypeAlias, TypeVar
 
 import equinox as eqx
@@ -45,6 +46,7 @@ class Draw(eqx.Module):
             draws of what they share), with which importance weighting is no bound.
     """
 
+    _: KW_ONLY
     output: PyTree[Float[Array, "batch ..."]]
     kl: Float[Array, ""]
     local_kl: Float[Array, " batch"]

@@ -70,8 +70,8 @@ class ScaledInputs(eqx.Module):
 
 def with_inputs_scaled(
     layer: Layer,
-    scale: Float[Array, " in_features"],
-    bias_scale: Float[Array, " out_features"] | None = None,
+    scale: Float[Array, " in_size"],
+    bias_scale: Float[Array, " out_size"] | None = None,
 ) -> Layer:
     r"""The layer whose own weights are $U \mathrm{diag}(z)$: `ScaledInputs`, folded.
 

@@ -85,7 +85,7 @@ def named_parts(network: VGG16 | AlexNet | ResNet) -> list[Part]:
     is_alexnet = isinstance(network, AlexNet)
     numbers = _ALEXNET_HEAD if is_alexnet else range(0, 3 * len(linears), 3)
     sides = [1] * len(linears)
-    sides[0] = math.isqrt(linears[0].in_features // convs[-1].out_features)
+    sides[0] = math.isqrt(linears[0].in_size // convs[-1].out_size)
     head = [
         Part(f"classifier.{number}", layer, num_pixels)
         for number, layer, num_pixels in zip(numbers, linears, sides, strict=True)

@@ -39,7 +39,7 @@ class HMC(AbstractAdaptiveKernel):
             not positive.
 
     References:
-        Neal (2011), MCMC using Hamiltonian dynamics; source 004, eqs. (12)-(24).
+        Neal (2011), MCMC using Hamiltonian dynamics, sections 2.3 and 3.2.
 
         ```bibtex
         @incollection{neal2011mcmc,

@@ -17,7 +17,7 @@ class Langevin(AbstractAdaptiveKernel):
     r"""Langevin Monte Carlo: `HMC` with one leapfrog step.
 
     $q' = q - \tfrac{\varepsilon^2}{2} M^{-1} \nabla U(q) / T +
-    \varepsilon M^{-1} p$ with $p \sim N(0, M)$: source 004, eqs. (42)-(44). The step
+    \varepsilon M^{-1} p$ with $p \sim N(0, M)$: Neal (2011), section 5.2. The step
     size is the leapfrog's, as there; in terms of the Langevin equation it is the square
     root of the time step, and the step size of `blackjax.mala` is $\varepsilon^2 / 2$.
     One gradient of the whole data a step.
@@ -44,7 +44,7 @@ class Langevin(AbstractAdaptiveKernel):
 
     References:
         Roberts & Rosenthal (1998), Optimal scaling of discrete approximations to
-        Langevin diffusions; source 004, section 4.2.2.
+        Langevin diffusions; Neal (2011), MCMC using Hamiltonian dynamics, section 5.2.
 
         ```bibtex
         @article{roberts1998optimal,

@@ -18,10 +18,10 @@ from ._state import MCMCState
 class PartialHMC(AbstractAdaptiveKernel):
     r"""Hamiltonian Monte Carlo with partial momentum refreshment.
 
-    $p' = \alpha p + \sqrt{1 - \alpha^2}\, r$ with $r \sim N(0, M)$, source 004, eq.
-    (41); then `HMC`'s trajectory and test. The momentum is kept when the end is
-    accepted and negated when it is not, so that random walks are suppressed even with
-    few leapfrog steps. Leaves $e^{-U / T}$ exactly invariant.
+    $p' = \alpha p + \sqrt{1 - \alpha^2}\, r$ with $r \sim N(0, M)$, Neal
+    (2011), section 5.3; then `HMC`'s trajectory and test. The momentum is kept when the
+    end is accepted and negated when it is not, so that random walks are suppressed even
+    with few leapfrog steps. Leaves $e^{-U / T}$ exactly invariant.
 
     `blackjax.ghmc` differs: one leapfrog step, $1 - \alpha^2$ under the name alpha, and
     a slice variable that persists in place of the test.

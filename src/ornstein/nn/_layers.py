@@ -22,8 +22,8 @@ class AbstractLayer(eqx.Module):
         bias: one number an output feature, or `None`.
     """
 
-    weight: eqx.AbstractVar[Float[Array, "*taps in_features out_features"]]
-    bias: eqx.AbstractVar[Float[Array, " out_features"] | None]
+    weight: eqx.AbstractVar[Float[Array, "*taps in_size out_size"]]
+    bias: eqx.AbstractVar[Float[Array, " out_size"] | None]
 
     @property
     @abc.abstractmethod
@@ -33,7 +33,7 @@ class AbstractLayer(eqx.Module):
     @abc.abstractmethod
     def apply_weight(
         self,
-        weight: Float[Array, "*taps in_features out_features"],
+        weight: Float[Array, "*taps in_size out_size"],
         x: Float[Array, "..."],
     ) -> Float[Array, "..."]:
         """The linear part, with any weight of the same taps.
@@ -43,12 +43,12 @@ class AbstractLayer(eqx.Module):
         """
 
     @property
-    def in_features(self) -> int:
+    def in_size(self) -> int:
         """Features or channels that come in."""
         return self.weight.shape[-2]
 
     @property
-    def out_features(self) -> int:
+    def out_size(self) -> int:
         """Features or channels that go out."""
         return self.weight.shape[-1]
 
@@ -89,13 +89,13 @@ class Linear(AbstractLayer):
     @property
     def fan_in(self) -> int:
         """The features in."""
-        return self.in_features
+        return self.in_size
 
     def apply_weight(
         self,
-        weight: Float[Array, "in_features out_features"],
-        x: Float[Array, "*lead in_features"],
-    ) -> Float[Array, "*lead out_features"]:
+        weight: Float[Array, "in_size out_size"],
+        x: Float[Array, "*lead in_size"],
+    ) -> Float[Array, "*lead out_size"]:
         """X W, for any W."""
         return x @ weight
 
@@ -153,9 +153,9 @@ class Conv2d(AbstractLayer):
 
     def apply_weight(
         self,
-        weight: Float[Array, "taps taps in_features out_features"],
-        x: Float[Array, "*lead height width in_features"],
-    ) -> Float[Array, "*lead out_height out_width out_features"]:
+        weight: Float[Array, "taps taps in_size out_size"],
+        x: Float[Array, "*lead height width in_size"],
+    ) -> Float[Array, "*lead out_height out_width out_size"]:
         """The convolution with any kernel of the same taps."""
         num_zeros = self.padding
         padding = (
@@ -204,9 +204,9 @@ class ConvTranspose2d(AbstractLayer):
 
     def apply_weight(
         self,
-        weight: Float[Array, "taps taps in_features out_features"],
-        x: Float[Array, "*lead height width in_features"],
-    ) -> Float[Array, "*lead out_height out_width out_features"]:
+        weight: Float[Array, "taps taps in_size out_size"],
+        x: Float[Array, "*lead height width in_size"],
+    ) -> Float[Array, "*lead out_height out_width out_size"]:
         """The transposed convolution with any kernel of the same taps."""
         return conv2d_transpose(x, weight, stride=self.stride)
 

@@ -25,7 +25,7 @@ def layers_of(network: PyTree) -> list[Layer]:
 def num_inputs(layer: Layer) -> int:
     """Features, or channels, that come into a layer."""
     if isinstance(layer, AbstractLayer):
-        return layer.in_features
+        return layer.in_size
     size = layer.in_channels if isinstance(layer, eqx.nn.Conv) else layer.in_features
     return 1 if size == "scalar" else int(size)
 

@@ -51,7 +51,7 @@ class Concat(eqx.Module):
     """
 
     layer: AbstractLayer
-    time_weight: Float[Array, "*taps 1 out_features"]
+    time_weight: Float[Array, "*taps 1 out_size"]
 
     def __init__(self, layer: AbstractLayer, *, key: PRNGKeyArray):
         self.layer = layer
@@ -84,7 +84,7 @@ class ConcatCoord(eqx.Module):
     """
 
     layer: AbstractLayer
-    coord_weight: Float[Array, "taps taps 3 out_features"]
+    coord_weight: Float[Array, "taps taps 3 out_size"]
 
     def __init__(self, layer: AbstractLayer, *, key: PRNGKeyArray):
         if layer.num_pixel_axes != 2:
@@ -122,13 +122,13 @@ class Squash(eqx.Module):
     """
 
     layer: AbstractLayer
-    gate_weight: Float[Array, " out_features"]
-    gate_bias: Float[Array, " out_features"]
+    gate_weight: Float[Array, " out_size"]
+    gate_bias: Float[Array, " out_size"]
 
     def __init__(self, layer: AbstractLayer, *, key: PRNGKeyArray):
         self.layer = layer
-        self.gate_weight = jr.normal(key, (layer.out_features,))
-        self.gate_bias = jnp.zeros(layer.out_features)
+        self.gate_weight = jr.normal(key, (layer.out_size,))
+        self.gate_bias = jnp.zeros(layer.out_size)
 
     def __call__(self, t: RealScalar, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """Evaluate at time t."""
@@ -145,16 +145,16 @@ class ConcatSquash(eqx.Module):
     """
 
     layer: AbstractLayer
-    gate_weight: Float[Array, " out_features"]
-    gate_bias: Float[Array, " out_features"]
-    time_bias: Float[Array, " out_features"]
+    gate_weight: Float[Array, " out_size"]
+    gate_bias: Float[Array, " out_size"]
+    time_bias: Float[Array, " out_size"]
 
     def __init__(self, layer: AbstractLayer, *, key: PRNGKeyArray):
         gate_key, bias_key = jr.split(key)
         self.layer = layer
-        self.gate_weight = jr.normal(gate_key, (layer.out_features,))
-        self.gate_bias = jnp.zeros(layer.out_features)
-        self.time_bias = jr.normal(bias_key, (layer.out_features,))
+        self.gate_weight = jr.normal(gate_key, (layer.out_size,))
+        self.gate_bias = jnp.zeros(layer.out_size)
+        self.time_bias = jr.normal(bias_key, (layer.out_size,))
 
     def __call__(self, t: RealScalar, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """Evaluate at time t."""
@@ -271,12 +271,12 @@ def _further_weight(
     layer: AbstractLayer, num_features: int, *, key: PRNGKeyArray
 ) -> Array:
     """The weight of further input features, distributed as the layer's own."""
-    shape = (*layer.weight.shape[:-2], num_features, layer.out_features)
+    shape = (*layer.weight.shape[:-2], num_features, layer.out_size)
     return jr.normal(key, shape) * layer.fan_in**-0.5
 
 
 def _further_fan_in(layer: AbstractLayer, num_features: int) -> int:
-    return round(layer.fan_in * (1 + num_features / layer.in_features))
+    return round(layer.fan_in * (1 + num_features / layer.in_size))
 
 
 def _check_alike(first: AbstractLayer, second: AbstractLayer) -> None:

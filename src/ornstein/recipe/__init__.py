@@ -27,11 +27,11 @@ from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
 from ._training import (
     Keys as Keys,
     Prepared as Prepared,
-    arrange_series as arrange_series,
     fit_options as fit_options,
     prepare as prepare,
     train as train,
 )
+from .checks import check_recipe as check_recipe
 from .inputs import (
     SeriesInputs as SeriesInputs,
     first_rows as first_rows,

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from .._files import UnreadableError, check_regular, parse_json
+from .._sentence import OptionError, Sentence
 from .._types import PRNGKeyArray
 from ..data import Data, Series, Split
 from ..evaluation import num_trained
@@ -27,7 +28,7 @@ ScaleName = Literal["quick", "gpu", "full"]
 
 _SCALES: tuple[ScaleName, ...] = ("quick", "gpu", "full")
 _NOT_OPTIONS = {
-    "data": "--data says what is learned from",
+    "data": Sentence("{data} says what is learned from"),
     "seed": '"seeds" has those of all runs',
 }
 _SHAPES: dict[str, tuple[int, ...]] = {
@@ -96,7 +97,7 @@ def load_row(data: str, model: str, scale: ScaleName) -> RowRecipe:
     try:
         recipe = _recipe(entry["options"], data)
     except ValueError as error:
-        raise ValueError(f"{name}, {scale}: {error}") from error
+        raise OptionError("{}, {}: {}", name, scale, error.args[0]) from error
     return RowRecipe(content["about"], seeds, recipe)
 
 
@@ -174,14 +175,19 @@ def _find(data: str, model: str) -> Traversable | Path:
         return Path(model)
     known = recipe_names()
     if data not in known:
-        raise ValueError(
-            f"There are no recipes for {data!r}, only for {', '.join(known)}: name "
-            "files of your own, such as --models mine.json."
+        raise OptionError(
+            "There are no recipes for {!r}, only for {}: name files of your own, such "
+            "as {models} mine.json.",
+            data,
+            ", ".join(known),
         )
     if model not in known[data]:
-        raise ValueError(
-            f"There is no recipe {model!r} for {data}: give --models one of "
-            f"{', '.join(known[data])}, or a .json file of your own."
+        raise OptionError(
+            "There is no recipe {!r} for {}: give {models} one of {}, or a .json file "
+            "of your own.",
+            model,
+            data,
+            ", ".join(known[data]),
         )
     return _folder().joinpath(data, f"{model}.json")
 
@@ -236,6 +242,6 @@ def _recipe(options: Any, data: str) -> Recipe | SampleRecipe:
         raise ValueError('"options" must be an object of options and their values.')
     for option, reason in _NOT_OPTIONS.items():
         if option in options:
-            raise ValueError(f"the option {option!r} is not a recipe's: {reason}.")
+            raise OptionError("the option {!r} is not a recipe's: {}.", option, reason)
     kind = SampleRecipe if "kernel" in options else Recipe
     return kind().changed(data=data, **options)

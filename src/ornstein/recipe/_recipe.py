@@ -5,6 +5,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
+from .._sentence import Option, OptionError
 from .options import (
     DataOptions,
     ImplicitOptions,
@@ -173,14 +174,16 @@ def sizes(text: str, option: str) -> tuple[int, ...]:
 
     Args:
         text: what was given.
-        option: its name, for messages.
+        option: whose text it is, for messages.
     """
     if text == "none":
         return ()
     parts = text.split("-")
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise ValueError(
-            f"--{option} is {text!r}, but must be positive whole numbers joined by "
-            "hyphens, such as 2-128-2."
+        raise OptionError(
+            "{} is {!r}, but must be positive whole numbers joined by hyphens, such as "
+            "2-128-2.",
+            Option(option),
+            text,
         )
     return tuple(int(part) for part in parts)

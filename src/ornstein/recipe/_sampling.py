@@ -7,11 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from .._sentence import Option, OptionError
 from ..functions import PosteriorSamples
 from ..mcmc import HMC, NUTS, AbstractKernel, Langevin, PartialHMC, RandomWalkMetropolis
 from ..prior import GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample
-from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
+from ..sgmcmc import (
+    SGHMC,
+    SGLD,
+    SGNHT,
+    ConstantSGD,
+    PreconditionedSGLD,
+)
 from ._recipe import Recipe, changed, read_part
 from ._training import Keys, Prepared
 from .models import PRIORS
@@ -37,6 +44,9 @@ KernelName = Literal[
     "sgnht",
 ]
 """What `ornstein sample --kernel` takes."""
+
+_SOME_ROWS = 1_000
+"""For a kernel of which only the kind or the options matter."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,11 +188,6 @@ def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe
     )
 
 
-def is_minibatch(kernel: KernelName) -> bool:
-    """Whether a kernel sees a batch at each step."""
-    return KERNELS[kernel](SamplingOptions(), 1_000).is_minibatch
-
-
 def _underdamped(o: SamplingOptions, num_data: int) -> tuple[float, float]:
     """Step size and friction: SGD with momentum, of rate 0.02 on the mean loss."""
     step_size = math.sqrt(0.02 / num_data) if o.step_size is None else o.step_size
@@ -217,6 +222,11 @@ KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
 """What moves chains, by name: options and number of rows to a kernel."""
 
 
+def is_minibatch(kernel: KernelName) -> bool:
+    """Whether a kernel sees a batch at each step."""
+    return KERNELS[kernel](SamplingOptions(), _SOME_ROWS).is_minibatch
+
+
 def check_sampling(options: SamplingOptions) -> None:
     """Refuse options that cannot work, before any data are read.
 
@@ -228,21 +238,22 @@ def check_sampling(options: SamplingOptions) -> None:
     for name in (*counts, "num_integration_steps", "prior_scale"):
         value = getattr(options, name)
         if not value > 0:
-            raise ValueError(
-                f"--{name.replace('_', '-')} must be positive, got {value}."
-            )
+            raise OptionError("{} must be positive, got {}.", Option(name), value)
     if options.num_warmup < 0:
-        raise ValueError(f"--num-warmup must not be negative, got {options.num_warmup}")
+        raise OptionError(
+            "{num_warmup} must not be negative, got {}", options.num_warmup
+        )
     if not 0 <= options.momentum < 1:
-        raise ValueError(
-            f"--momentum must be at least 0 and below 1, got {options.momentum}."
+        raise OptionError(
+            "{momentum} must be at least 0 and below 1, got {}.",
+            options.momentum,
         )
     if options.kernel == "constant-sgd" and options.step_size is not None:
-        raise ValueError(
-            "--step-size does nothing for --kernel constant-sgd, which finds its own: "
+        raise OptionError(
+            "{step_size} does nothing for {kernel} constant-sgd, which finds its own: "
             "leave it out."
         )
-    KERNELS[options.kernel](options, 1_000)
+    KERNELS[options.kernel](options, _SOME_ROWS)
 
 
 def run_sampling(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from .._sentence import OptionError
 from ..functions import AbstractRandomFunction
 from ..train import Tuning, tune
 from ._recipe import Recipe
@@ -49,9 +50,11 @@ def tune_recipe(
     recipe, data, _, likelihood = prepared
     for name in names:
         if name not in TUNABLE:
-            raise ValueError(
-                f"--tune {name} is not one of {', '.join(TUNABLE)}: give one of them, "
-                "or several joined by commas."
+            raise OptionError(
+                "{tune} {} is not one of {}: give one of them, or several joined by "
+                "commas.",
+                name,
+                ", ".join(TUNABLE),
             )
     if data.validation is None:
         data = data.with_validation(HELD_OUT, seed=recipe.training.seed)

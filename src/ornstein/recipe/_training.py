@@ -3,21 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import optax
 
 from .._types import PRNGKeyArray
 from ..data import Data, ObservationNoise, default_augmentation
-from ..functions import (
-    AbstractRandomFunction,
-    Draw,
-    Roughness,
-    are_whole_rounds,
-    with_roughness,
-)
+from ..functions import AbstractRandomFunction, Roughness
 from ..likelihood import AbstractLikelihood
-from ..network import initial_state
 from ..train import (
     ELBO,
     AbstractSchedule,
@@ -37,23 +29,10 @@ from ..train import (
     nesterov,
 )
 from ._recipe import Recipe
-from .inputs import (
-    ask_for_the_rest,
-    is_table,
-    load_data,
-    with_later_starts,
-    with_lengths,
-    with_tempos,
-)
-from .models import (
-    BY_FRAMES,
-    MODELS,
-    build_likelihood,
-    build_model,
-    check_options,
-    recognition_kind,
-)
-from .options import MAX_COUNT, ScheduleName, TrainingOptions, check_numbers
+from .checks import check_data, check_model, check_recipe
+from .inputs import load_data
+from .models import build_likelihood, build_model
+from .options import ScheduleName, TrainingOptions
 
 SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
     "cosine": {"weights": Cosine(), "noise": Cosine()},
@@ -115,14 +94,13 @@ def prepare(recipe: Recipe, data: Data | None = None) -> Prepared:
     Raises:
         ValueError: for options that cannot work, with these data or together.
     """
-    _check(recipe)
+    check_recipe(recipe)
     if data is None:
-        data = _load(recipe)
-    _check_kind(recipe, data)
+        data = load_data(recipe)
+    check_data(recipe, data)
     likelihood = build_likelihood(recipe.likelihood, data)
     model = build_model(recipe, data, key=Keys.of(recipe).model)
-    _check_draws(recipe, model)
-    _check_step(recipe, data, model)
+    check_model(recipe, data, model)
     return Prepared(recipe, data, model, likelihood)
 
 
@@ -220,184 +198,3 @@ def _augmentation(recipe: Recipe, data: Data) -> Callable | None:
     if not recipe.data.image_augmentation or len(data.example_shape) != 3:
         return None
     return default_augmentation(data.name, data.x_scaling)
-
-
-def _check(recipe: Recipe) -> None:
-    """What would be passed over, or refused by `fit` once there is a run folder."""
-    check_numbers(recipe)
-    check_options(recipe)
-    options = recipe.training
-    counts = ("epochs", "batch_size", "num_draws", "accumulate", "test_draws")
-    for name in (*counts, "learning_rate", "noise_learning_rate", "clip"):
-        value = getattr(options, name)
-        if value is not None and not value > 0:
-            raise ValueError(
-                f"--{name.replace('_', '-')} must be positive, got {value}."
-            )
-    if options.ema is not None and not 0 < options.ema < 1:
-        raise ValueError(
-            f"--ema must lie above 0 and below 1, got {options.ema}: try 0.999, or "
-            "leave it out."
-        )
-    if not recipe.likelihood.scale > 0:
-        raise ValueError(
-            f"--scale must be positive, got {recipe.likelihood.scale}: it is the "
-            "noise's, in units of the standardised targets."
-        )
-    if not recipe.network.network_width > 0:
-        raise ValueError(
-            f"--network-width must be positive, got {recipe.network.network_width}."
-        )
-    for part, name in (
-        (options, "weight_decay"),
-        (options, "regularise_dynamics"),
-        (recipe.series, "input_noise"),
-    ):
-        if not getattr(part, name) >= 0:
-            raise ValueError(
-                f"--{name.replace('_', '-')} must not be negative, got "
-                f"{getattr(part, name)}."
-            )
-    if options.roughness_order != 1 and options.regularise_dynamics == 0:
-        raise ValueError(
-            "--roughness-order says which roughness --regularise-dynamics weighs, and "
-            "that is 0: add --regularise-dynamics 0.01, or leave it out."
-        )
-
-
-def _load(recipe: Recipe) -> Data:
-    """The data, sequences among them cut into what is shown and what is asked."""
-    name, model = recipe.data.data, recipe.model.model
-    takes_series, has_time = MODELS[model].takes_series, recipe.series.time is not None
-    if takes_series and is_table(name) and not has_time:
-        raise ValueError(
-            f"--model {model} learns sequences: name the column of times of {name} "
-            "with --time, and the one that tells series apart, if any, with --series."
-        )
-    data = load_data(recipe.data, recipe.series, seed=recipe.training.seed)
-    return data if data.task != "series" else arrange_series(recipe, data)
-
-
-def arrange_series(recipe: Recipe, data: Data) -> Data:
-    """Sequences as a recipe learns them, and cut into what is shown and what is asked.
-
-    Args:
-        recipe: how.
-        data: whole sequences.
-
-    Raises:
-        ValueError: for starts, tempos, lengths or a share that cannot be.
-    """
-    data = with_later_starts(data, recipe.series.start_every)
-    data = with_tempos(data, recipe.series.tempos)
-    data = with_lengths(data, recipe.series.lengths)
-    kind = recognition_kind(recipe.latent, data)
-    num_frames = recipe.latent.frames if kind in BY_FRAMES else None
-    fraction = recipe.series.test_seen
-    return ask_for_the_rest(data, fraction=fraction, num_frames=num_frames)
-
-
-def _check_kind(recipe: Recipe, data: Data) -> None:
-    """Refuse sequences for a model of rows, and the reverse; patience without rows."""
-    model, is_series = recipe.model.model, data.task == "series"
-    if is_series and not MODELS[model].takes_series:
-        raise ValueError(
-            f"{data.name} holds sequences, which --model {model} does not learn: use "
-            "`ornstein train --model latent-sde` or latent-ode."
-        )
-    if not is_series and MODELS[model].takes_series:
-        raise ValueError(
-            f"--model {model} learns sequences, and {data.name} holds none: give a "
-            "table with --time COLUMN, or mocap, toy/gbm, toy/lorenz, ...; or another "
-            "--model."
-        )
-    if recipe.training.patience is not None and data.validation is None:
-        raise ValueError(
-            "--patience needs rows to judge epochs by: add --validation-fraction 0.1."
-        )
-
-
-def _check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> None:
-    """Trace one step on its own number of rows, without running it.
-
-    A solver refuses steps and gradients that it cannot have, a network images that it
-    cannot take, a mixture fewer rows than components; an objective what is no bound.
-    """
-    options = recipe.training
-    batch_size = min(options.batch_size, len(data.train))
-    if batch_size % options.accumulate:
-        raise ValueError(
-            f"--accumulate {options.accumulate} does not divide the {batch_size} rows "
-            "of a batch: give a number that does, or leave it out."
-        )
-    num_rows = batch_size // options.accumulate
-    num_steps = options.epochs * (len(data.train) // batch_size)
-    if num_steps > MAX_COUNT:
-        raise ValueError(
-            f"--epochs {options.epochs} are {num_steps} steps, more than {MAX_COUNT} "
-            "that are counted: give fewer."
-        )
-    if options.regularise_dynamics > 0:
-        model = with_roughness(model, options.roughness_order)
-    first = lambda leaf: jax.ShapeDtypeStruct((num_rows, *leaf.shape[1:]), leaf.dtype)
-    x = jax.tree.map(first, data.train.x)
-    member = model.member(0)
-    call = lambda x, key, state: member(x, key=key, index=None, state=state)
-    draw = eqx.filter_eval_shape(call, x, jax.random.key(0), initial_state(model))
-    if options.importance_weighted:
-        _check_importance(recipe, data, draw)
-
-
-def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
-    """Refuse what `ImportanceWeighted` refuses, in the words of the command line."""
-    options, num_data = recipe.training, len(data.train)
-    if draw.log_ratio is None:
-        needed = _missing_for_log_ratio(recipe)
-        remedy = f"give {' and '.join(needed)}, or leave it out"
-        remedy = remedy if needed else "leave it out"
-        raise ValueError(
-            "--importance-weighted weighs each draw by its own log ratio of posterior "
-            f"and prior, which --model {recipe.model.model} with these options does "
-            f"not have: {remedy}."
-        )
-    if options.accumulate > 1:
-        raise ValueError(
-            f"--importance-weighted takes each batch whole, and --accumulate "
-            f"{options.accumulate} cuts it into parts: leave one of them out."
-        )
-    if draw.log_ratio == "shared" and options.batch_size < num_data:
-        raise ValueError(
-            f"--importance-weighted is no bound on --batch-size {options.batch_size} "
-            f"of {num_data} training rows, which share their draws: give --batch-size "
-            f"{num_data}, or leave it out."
-        )
-    if options.num_draws == 1:
-        raise ValueError(
-            "--importance-weighted with --num-draws 1 is the plain bound: give "
-            "--num-draws 8, or leave it out."
-        )
-
-
-def _missing_for_log_ratio(recipe: Recipe) -> list[str]:
-    """What to give for draws with a log ratio: all of it, so that one call suffices."""
-    is_met = {
-        "estimator": recipe.solver.estimator == "full",
-        "weight_noise": recipe.weights.weight_noise == "plain",
-        "path_per_row": not recipe.model.path_per_row,
-    }
-    flags = {
-        "estimator": "--estimator full",
-        "weight_noise": "--weight-noise plain",
-        "path_per_row": "no --path-per-row",
-    }
-    options = MODELS[recipe.model.model].options
-    return [flags[name] for name in flags if name in options and not is_met[name]]
-
-
-def _check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:
-    num_draws, num_strata = recipe.training.test_draws, model.num_strata
-    if not are_whole_rounds(num_draws, num_strata):
-        raise ValueError(
-            f"--test-draws {num_draws} would count some of the {num_strata} members or "
-            f"components more often than others: give a multiple of {num_strata}."
-        )

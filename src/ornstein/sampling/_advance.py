@@ -77,7 +77,7 @@ class Sampler(eqx.Module):
         thin: Array,
         *,
         capacity: int,
-    ) -> tuple[AbstractState, Array, "Kept"]:
+    ) -> tuple[AbstractState, Array, "DeviceSamples"]:
         """Some samples of every chain, `thin` steps from one to the next.
 
         Where a schedule has phases, those that explore are passed over step by step.
@@ -109,11 +109,13 @@ class Sampler(eqx.Module):
                 (states, time, nothing, thin, jnp.array(False)),
             )
             put = lambda a, new: lax.dynamic_update_index_in_dim(a, new, number, 0)
-            kept = jax.tree.map(put, kept, Kept(states.position, info))
+            kept = jax.tree.map(put, kept, DeviceSamples(states.position, info))
             return states, time, kept
 
         like = eqx.filter_eval_shape(
-            lambda: Kept(states.position, _repeat(self.step, states, first, thin)[1])
+            lambda: DeviceSamples(
+                states.position, _repeat(self.step, states, first, thin)[1]
+            )
         )
         room = jax.tree.map(lambda a: jnp.zeros((capacity, *a.shape), a.dtype), like)
         return lax.fori_loop(0, num, keep, (states, first, room))
@@ -122,7 +124,7 @@ class Sampler(eqx.Module):
         return jax.vmap(jax.random.fold_in, in_axes=(0, None))(self.keys, time)
 
 
-class Kept(NamedTuple):
+class DeviceSamples(NamedTuple):
     """Samples on the device: samples first, then chains.
 
     Attributes:

@@ -14,7 +14,7 @@ from .._types import Array, PyTree
 from ..functions import split_r_hat
 from ..mcmc import AbstractState, warm_up_stages
 from ..train import CheckpointError, NonFiniteError, load_model, save_model
-from ._advance import Kept, Sampler
+from ._advance import DeviceSamples, Sampler
 from ._burn_in import BurnIn, is_minibatch, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
 from ._store import add_checksums, check_samples, flush, no_checksums, read_progress
@@ -156,7 +156,7 @@ class Run:
                 _int(plan.thin),
                 capacity=capacity,
             )
-            new = Kept(kept.position, by_name(kept.info))
+            new = DeviceSamples(kept.position, by_name(kept.info))
             new = jax.tree.map(lambda a, n=num: np.asarray(a)[:n].swapaxes(0, 1), new)
             self._check_finite(new.position, new.info, "sampling")
             rows = slice(self.num_kept, self.num_kept + num)

@@ -130,18 +130,18 @@ def sample(
         )
     start_key, chain_key = jax.random.split(key)
     if starts is None:
-        begun = starts_of(potential, num_chains, jitter=jitter, key=start_key)
+        chosen = starts_of(potential, num_chains, jitter=jitter, key=start_key)
     else:
         if jitter is not None:
             raise ValueError(
                 "`starts` and `jitter` both say where chains start: give one of them."
             )
         _check_like(starts, potential.start, num_chains)
-        begun = Starts(starts, GIVEN)
+        chosen = Starts(starts, GIVEN)
     chains = run_chains(
         kernel,
         potential,
-        begun.positions,
+        chosen.positions,
         key=chain_key,
         num_samples=num_samples,
         num_warmup=num_warmup,
@@ -156,7 +156,7 @@ def sample(
             "prior": eqx.tree_pformat((prior, likelihood_prior), short_arrays=False),
             "likelihood": eqx.tree_pformat(likelihood, short_arrays=False),
         },
-        how_started=begun.how,
+        how_started=chosen.how,
         callbacks=callbacks,
     )
     samples = PosteriorSamples(
@@ -165,7 +165,7 @@ def sample(
         chains.positions,
         info=chains.info,
         chain_info=chains.chain_info,
-        starts=begun.how,
+        starts=chosen.how,
     )
     notes = judge_chains(samples, potential.x, burn_in)
     for note in notes:

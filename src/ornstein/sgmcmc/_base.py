@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Array, Bool, Float, Int, Params, PRNGKeyArray, PyTree, RealScalar
-from ..mcmc import AbstractKernel, AbstractState
+from ..mcmc import AbstractKernel, AbstractState, Stage
 from ..potential import AbstractPotential
 from ._schedule import Schedule, at, is_sampling
 
@@ -83,6 +83,28 @@ class AbstractMinibatchKernel(AbstractKernel):
         Returns:
             One number, or one an entry; infinite for kernels that inject none.
         """
+
+
+class AbstractUnadaptedKernel(AbstractMinibatchKernel):
+    """A kernel whose warm-up is steps like all others: it adapts nothing in them."""
+
+    @abc.abstractmethod
+    def step(
+        self, potential: AbstractPotential, state: SGState, *, key: PRNGKeyArray
+    ) -> tuple[SGState, SGInfo]:
+        """See `AbstractKernel`."""
+
+    def warm_up(
+        self,
+        potential: AbstractPotential,
+        state: SGState,
+        stage: Stage,
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[SGState, SGInfo]:
+        """A step."""
+        del stage
+        return self.step(potential, state, key=key)
 
 
 def init_state(position: Params, adapted: PyTree[Array] = None) -> SGState:

@@ -7,10 +7,9 @@ import jax.random as jr
 
 from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
-from ..mcmc import Stage
 from ..potential import AbstractPotential
 from ._base import (
-    AbstractMinibatchKernel,
+    AbstractUnadaptedKernel,
     SGInfo,
     SGState,
     combine_trees,
@@ -24,7 +23,7 @@ from ._base import (
 from ._schedule import Schedule, at, check_positive
 
 
-class NaiveSGHMC(AbstractMinibatchKernel):
+class NaiveSGHMC(AbstractUnadaptedKernel):
     r"""Leapfrog steps on batch gradients: the counter-example to `SGHMC`.
 
     $dp = -\nabla \tilde U dt$ (eq. 45 of Jospin et al. 2022): the gradient noise heats
@@ -111,18 +110,6 @@ class NaiveSGHMC(AbstractMinibatchKernel):
         kinetic = kinetic_temperature(end[1], eta)
         info = step_info(self.step_size, state, energies[-1], norms[-1], kinetic, rate)
         return state.move(*end), info
-
-    def warm_up(
-        self,
-        potential: AbstractPotential,
-        state: SGState,
-        stage: Stage,
-        *,
-        key: PRNGKeyArray,
-    ) -> tuple[SGState, SGInfo]:
-        """A step: there is nothing to adapt."""
-        del stage
-        return self.step(potential, state, key=key)
 
     def noise_weight(self, state: SGState) -> RealScalar | Params:
         """Infinite: no noise is injected along a trajectory."""

@@ -8,10 +8,9 @@ from jax.core import Tracer
 
 from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
-from ..mcmc import Stage
 from ..potential import AbstractPotential
 from ._base import (
-    AbstractMinibatchKernel,
+    AbstractUnadaptedKernel,
     SGInfo,
     SGState,
     combine_trees,
@@ -27,7 +26,7 @@ from ._base import (
 from ._schedule import Schedule, at, check_not_negative, check_positive
 
 
-class SGHMC(AbstractMinibatchKernel):
+class SGHMC(AbstractUnadaptedKernel):
     r"""Stochastic gradient descent with momentum, and the noise that its friction asks.
 
     $$v' = (1 - a) v - \eta \nabla \tilde U(\theta) + N(0, 2 (a T - b) \eta), \qquad
@@ -150,18 +149,6 @@ class SGHMC(AbstractMinibatchKernel):
         kinetic = kinetic_temperature(momentum, eta, a)
         info = step_info(self.step_size, state, energies[-1], square_norms[-1], kinetic)
         return state.move(position, momentum), info
-
-    def warm_up(
-        self,
-        potential: AbstractPotential,
-        state: SGState,
-        stage: Stage,
-        *,
-        key: PRNGKeyArray,
-    ) -> tuple[SGState, SGInfo]:
-        """A step: there is nothing to adapt."""
-        del stage
-        return self.step(potential, state, key=key)
 
     def noise_weight(self, state: SGState) -> RealScalar | Params:
         """See `AbstractMinibatchKernel`."""

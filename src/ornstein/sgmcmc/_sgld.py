@@ -4,10 +4,9 @@ import jax.random as jr
 
 from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
-from ..mcmc import Stage
 from ..potential import AbstractPotential
 from ._base import (
-    AbstractMinibatchKernel,
+    AbstractUnadaptedKernel,
     SGInfo,
     SGState,
     combine_trees,
@@ -22,7 +21,7 @@ from ._base import (
 from ._schedule import Schedule, at, check_not_negative, check_positive
 
 
-class SGLD(AbstractMinibatchKernel):
+class SGLD(AbstractUnadaptedKernel):
     r"""Stochastic gradient descent with as much noise as makes it a sampler.
 
     $$\theta' = \theta - \tfrac{\varepsilon}{2} \nabla \tilde U(\theta)
@@ -82,18 +81,6 @@ class SGLD(AbstractMinibatchKernel):
             )
         info = step_info(self.step_size, state, energy, square_norm(gradient))
         return state.move(position, state.momentum), info
-
-    def warm_up(
-        self,
-        potential: AbstractPotential,
-        state: SGState,
-        stage: Stage,
-        *,
-        key: PRNGKeyArray,
-    ) -> tuple[SGState, SGInfo]:
-        """A step: there is nothing to adapt."""
-        del stage
-        return self.step(potential, state, key=key)
 
     def noise_weight(self, state: SGState) -> RealScalar | Params:
         """See `AbstractMinibatchKernel`."""

@@ -5,10 +5,9 @@ import jax.random as jr
 
 from .._tree import normal_like
 from .._types import Params, PRNGKeyArray, RealScalar
-from ..mcmc import Stage
 from ..potential import AbstractPotential
 from ._base import (
-    AbstractMinibatchKernel,
+    AbstractUnadaptedKernel,
     SGInfo,
     SGState,
     adapted_of,
@@ -25,7 +24,7 @@ from ._base import (
 from ._schedule import Schedule, at, check_not_negative, check_positive
 
 
-class SGNHT(AbstractMinibatchKernel):
+class SGNHT(AbstractUnadaptedKernel):
     r"""`SGHMC` whose friction finds itself, so that the noise need not be known.
 
     $$v' = (1 - \varepsilon \zeta) v - \varepsilon^2 \nabla \tilde U(\theta) +
@@ -94,18 +93,6 @@ class SGNHT(AbstractMinibatchKernel):
         norm = square_norm(gradient)
         info = step_info(self.step_size, state, energy, norm, kinetic)
         return state.move(position, momentum, zeta), info
-
-    def warm_up(
-        self,
-        potential: AbstractPotential,
-        state: SGState,
-        stage: Stage,
-        *,
-        key: PRNGKeyArray,
-    ) -> tuple[SGState, SGInfo]:
-        """A step: the thermostat is part of the chain and adapts throughout."""
-        del stage
-        return self.step(potential, state, key=key)
 
     def noise_weight(self, state: SGState) -> RealScalar | Params:
         """See `AbstractMinibatchKernel`."""

@@ -151,7 +151,7 @@ class ImportanceWeighted(AbstractObjective):
                 "closed form, sticking the landing, rows that meet different draws, or "
                 "no KL at all): give an SDE's model `orn.sde.FullMonteCarlo()`, "
                 "`MeanField` both `kl=orn.functions.SampledKL()` and "
-                "`estimator=orn.Reparameterised()`, or use `orn.ELBO()`."
+                "`noise=orn.Reparameterised()`, or use `orn.ELBO()`."
             )
         if log_ratio == "shared" and num_rows < num_data:
             raise ValueError(

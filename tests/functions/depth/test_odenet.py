@@ -18,6 +18,7 @@ from jax.scipy.linalg import expm
 
 from ornstein.data import Split
 from ornstein.functions import (
+    SWAG,
     Deterministic,
     Flipout,
     HyperODEBlock,
@@ -27,6 +28,7 @@ from ornstein.functions import (
     MeanField,
     ODEBlock,
     ODENet,
+    PosteriorSamples,
     Roughness,
     WeightDrift,
     with_roughness,
@@ -165,8 +167,17 @@ def test_what_a_solve_costs():
 
 
 def test_a_method_reports_what_its_network_solved():
+    """Catches `SWAG` and `PosteriorSamples` that drop the report (seen: `None`)."""
     network = ODENet.for_vectors(2, 1, width_sizes=(4,), key=jr.key(0))
-    for model in (Deterministic(network), MeanField(network)):
+    params, fixed = eqx.partition(network, eqx.is_inexact_array)
+    iterates = jax.tree.map(lambda a: jnp.stack([a, a]), params)
+    chains = jax.tree.map(lambda a: a[None], iterates)
+    for model in (
+        Deterministic(network),
+        MeanField(network),
+        SWAG.from_iterates(network, iterates, rank=2),
+        PosteriorSamples(fixed, Gaussian(1.0), (chains, None), info={}),
+    ):
         draw = model(jnp.ones((3, 2)), key=jr.key(1), index=0)
         assert draw.report.num_drift_evaluations == 20
 
@@ -196,7 +207,7 @@ def test_a_penalty_makes_dynamics_smoother(getkey):
 def test_outputs_drawn_at_every_step_are_refused(estimator):
     network = ODENet.for_vectors(2, 1, key=jr.key(0))
     with pytest.raises(ValueError, match="must meet the same weights"):
-        MeanField(network, estimator=estimator)
+        MeanField(network, noise=estimator)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""An SDE-BNN that is Bayesian linear regression, all in closed form (SPEC §7).
+"""An SDE-BNN that is Bayesian linear regression, all in closed form.
 
 dw = -w dt + σ dB, w(0) ~ N(0, ρ²), dh_x = <w, features(x)> dt, y_x ~ N(h_x(1), s²).
 With a drift affine in w and in the inducing inputs' h, (w, h) is Gaussian, and its mean

@@ -85,7 +85,7 @@ def test_optimum_of_conjugate_regression_is_stationary(estimator, kl, split):
     not the softplus of rho.
     """
     mean, scale = mean_field_optimum(split)
-    function = linear(estimator=estimator, kl=kl)
+    function = linear(noise=estimator, kl=kl)
 
     def z_scores(mean, scale):
         grads = gradients(with_moments(function, mean, scale), split, 4_000)
@@ -99,7 +99,7 @@ def test_rows_with_their_own_noise_have_calmer_gradients(split):
     """Of the means, at equal expectation: 64 rows average their errors."""
     mean, scale = mean_field_optimum(split)
     plain, local, flipout = (
-        gradients(with_moments(linear(estimator=e), mean, scale), split, 2_000)[:, :3]
+        gradients(with_moments(linear(noise=e), mean, scale), split, 2_000)[:, :3]
         for e in ESTIMATORS
     )
     assert np.all(local.var(0) < 0.3 * plain.var(0))
@@ -124,7 +124,7 @@ def test_sticking_the_landing_has_no_variance_at_the_exact_posterior():
 
 def test_fit_finds_the_optimum(split):
     """From the network's own weights, whatever they are; only the prior stays."""
-    function = linear(init_scale=0.1, estimator=LocalReparameterised())
+    function = linear(init_scale=0.1, noise=LocalReparameterised())
     result = fit(
         function,
         split,
@@ -254,7 +254,7 @@ def test_moments_of_a_layers_outputs(name, estimator):
     """
     network, shape = layer_networks()[name]
     scale = lambda mean: 0.2 + 0.1 * jnp.cos(jnp.arange(mean.size)).reshape(mean.shape)
-    function = MeanField(network, init_scale=scale, estimator=estimator)
+    function = MeanField(network, init_scale=scale, noise=estimator)
     family = function.family
     assert isinstance(family, NormalFamily)
     x = jnp.broadcast_to(jax.random.normal(jax.random.key(1), shape), (2, *shape))
@@ -292,7 +292,7 @@ def test_estimators_agree_through_a_network():
     keys = jax.random.split(jax.random.key(2), 4_000)
     moments = []
     for estimator in ESTIMATORS:
-        function = MeanField(network, init_scale=0.5, estimator=estimator)
+        function = MeanField(network, init_scale=0.5, noise=estimator)
         draw = jax.jit(jax.vmap(lambda key, f=function: f(x, key=key).output[0]))
         outputs = np.asarray(draw(keys), np.float64)
         errors = (outputs - outputs.mean(0)) ** 2
@@ -308,7 +308,7 @@ def test_estimators_agree_through_a_network():
 def test_an_index_is_one_function(estimator):
     """The same for every row and block, and the same whatever the estimator."""
     network = eqx.nn.MLP(3, 2, 6, 2, key=jax.random.key(0))
-    function = MeanField(network, init_scale=0.5, estimator=estimator)
+    function = MeanField(network, init_scale=0.5, noise=estimator)
     x = jax.random.normal(jax.random.key(1), (6, 3))
     key = jax.random.key(2)
     params = function.family.sample(key=jax.random.fold_in(key, 4))
@@ -390,7 +390,7 @@ def test_a_family_of_ones_own():
 def test_no_key_is_used_twice(estimator):
     """And the loss needs no tracing of a second kind: Equinox's layers, where= too."""
     network = eqx.nn.MLP(3, 2, 4, 1, key=jax.random.key(0))
-    function = MeanField(network, ScaleMixturePrior(), estimator=estimator)
+    function = MeanField(network, ScaleMixturePrior(), noise=estimator)
     x, y = jnp.ones((4, 3)), jnp.ones((4, 2))
 
     @jax.jit
@@ -404,7 +404,7 @@ def test_no_key_is_used_twice(estimator):
 def test_dark_borders_have_gradients():
     """Local noise of an output whose inputs are all 0, without a bias: no 0 / 0."""
     layer = nn.Conv2d(1, 2, 3, use_bias=False, key=jax.random.key(0))
-    function = MeanField(layer, estimator=LocalReparameterised())
+    function = MeanField(layer, noise=LocalReparameterised())
     x = jnp.zeros((2, 6, 6, 1)).at[:, 3, 3].set(1.0)
 
     def size(family):
@@ -467,6 +467,6 @@ def test_refuses_rows_that_cannot_have_their_own_noise():
     network = Vmapped(eqx.nn.Linear(3, 2, key=jax.random.key(0)))
     x = jnp.ones((4, 3))
     assert MeanField(network)(x, key=jax.random.key(1)).output.shape == (4, 2)
-    function = MeanField(network, estimator=Flipout())
+    function = MeanField(network, noise=Flipout())
     with pytest.raises(ValueError, match="wrap the network in `ornstein.nn.PerExam"):
         function(x, key=jax.random.key(1))

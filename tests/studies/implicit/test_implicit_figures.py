@@ -1,4 +1,4 @@
-"""Figures 1 to 4 and table 6 of source 003: their arithmetic, and tiny runs."""
+"""Figures 1 to 4 and table 6 of Trinh et al. (2020): arithmetic, and tiny runs."""
 
 from pathlib import Path
 

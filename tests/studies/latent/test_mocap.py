@@ -51,7 +51,7 @@ def test_the_score_is_the_error_of_the_mean_of_the_asked(data_dir: Path):
     thirds = [v for name, v in found.items() if name.startswith("mse_frames")]
     assert found["test_mse"] == pytest.approx(np.mean(thirds), rel=1e-5)
     assert len(found["loss"]) == len(found["val_nll"]) == 1
-    assert found["kl_weight"] == 5.0  # SPEC: a figure at another than 1 says so
+    assert found["kl_weight"] == 5.0  # a figure at another than 1 says so
     assert found["joint_nll"] > 1000 * found["nll"]  # of a series, and of a value
     prepared = prepare(recipe)
     held = prepared.data.validation
@@ -128,13 +128,13 @@ def test_noise_is_added_to_what_is_seen():
 
 REFUSED = {
     "number from 1 to 66": LORENZ.changed(start_every=67),
-    "--start-every -1": LORENZ.changed(start_every=-1),
+    "`start_every` -1": LORENZ.changed(start_every=-1),
     "one or more positive numbers": LORENZ.changed(tempos=(1.0, 0.0)),
     "whole numbers from 1 to 100": LORENZ.changed(lengths=(50, 101)),
-    "--lengths is for sequences": Recipe().changed(lengths=(3,)),
-    "--input-noise must not be negative": LORENZ.changed(input_noise=-0.1),
-    "--start-every is for sequences": Recipe().changed(start_every=3),
-    "--input-noise is for sequences": Recipe().changed(input_noise=0.1),
+    "`lengths` is for sequences": Recipe().changed(lengths=(3,)),
+    "`input_noise` must not be negative": LORENZ.changed(input_noise=-0.1),
+    "`start_every` is for sequences": Recipe().changed(start_every=3),
+    "`input_noise` is for sequences": Recipe().changed(input_noise=0.1),
 }
 
 

@@ -1,4 +1,4 @@
-"""Figure 2 of source 004 and the ellipses of constant SGD."""
+"""Figure 2 of Jospin et al. (2022) and the ellipses of constant SGD."""
 
 from pathlib import Path
 

@@ -144,7 +144,7 @@ def test_gradient_methods(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_inducing_inputs_are_judged_on_images():
-    with pytest.raises(ValueError, match=r"--data flowers\.csv: give one of digits"):
+    with pytest.raises(ValueError, match=r"`data` flowers\.csv: give one of digits"):
         _inducing_images.INDUCING_IMAGES.run(study("inducing", []))
 
 

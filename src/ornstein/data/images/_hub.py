@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..._files import UnreadableError, check_expansion, check_fits_memory, parse_json
+from ..._sentence import Sentence
 from .._assemble import assemble
 from .._base import Data
 from .._error import DataError, DataNotFoundError
@@ -105,13 +106,15 @@ def _folder(name: str, definition: HubSet, data_dir: Path | None) -> Path:
     if data_dir is not None and any((data_dir / name).rglob("train-*.parquet")):
         return data_dir / name
     looked = (
-        "no --data-dir was given and ORNSTEIN_DATA is not set"
+        Sentence("no {data_dir} was given and ORNSTEIN_DATA is not set")
         if data_dir is None
         else f"there is no train-*.parquet below {data_dir / name}"
     )
-    remedy = (
-        f"copy huggingface.co/datasets/{definition.repository} into DIR/{name} and "
-        "name DIR with --data-dir or ORNSTEIN_DATA"
+    remedy = Sentence(
+        "copy huggingface.co/datasets/{} into DIR/{} and name DIR with {data_dir} "
+        "or ORNSTEIN_DATA",
+        definition.repository,
+        name,
     )
     try:
         # Of the extra `vision`.
@@ -120,8 +123,13 @@ def _folder(name: str, definition: HubSet, data_dir: Path | None) -> Path:
         )
     except ImportError:
         raise DataNotFoundError(
-            f"{name} was not found: {looked}, and huggingface_hub, which would fetch "
-            f"it, is not installed; `pip install ornstein[vision]`, or {remedy}."
+            Sentence(
+                "{} was not found: {}, and huggingface_hub, which would fetch it, is "
+                "not installed; `pip install ornstein[vision]`, or {}.",
+                name,
+                looked,
+                remedy,
+            )
         ) from None
     try:
         found = snapshot_download(
@@ -129,8 +137,14 @@ def _folder(name: str, definition: HubSet, data_dir: Path | None) -> Path:
         )
     except (OSError, ValueError) as error:
         raise DataNotFoundError(
-            f"{name} was not found: {looked}, and the hub did not give it "
-            f"({type(error).__name__}); try again with a network, or {remedy}."
+            Sentence(
+                "{} was not found: {}, and the hub did not give it ({}); try again "
+                "with a network, or {}.",
+                name,
+                looked,
+                type(error).__name__,
+                remedy,
+            )
         ) from error
     return Path(found)
 

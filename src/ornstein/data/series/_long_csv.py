@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from ..._sentence import Sentence
 from .._error import DataError, nearest
 from .._series import Series
 from .._standardise import Standardisation
@@ -122,8 +123,12 @@ def _check_columns(
 ) -> None:
     if not values:
         raise DataError(
-            f"{path} needs a value: name the column to learn with --value (value=...); "
-            f"the columns are {', '.join(columns)}."
+            Sentence(
+                "{} needs a value: name the column to learn with {value}; "
+                "the columns are {}.",
+                path,
+                ", ".join(columns),
+            )
         )
     wanted = [("time", time), ("series", series), *(("value", v) for v in values)]
     seen: dict[str, str] = {}
@@ -185,14 +190,24 @@ def _check_times(
         first, second = cells[bad[0]], cells[bad[0] + 1]
         if ts[bad[0]] == ts[bad[0] + 1]:
             raise DataError(
-                f"{where} has one time twice, in rows {first} and {second}, counting "
-                "from 0: keep one of them, or name the column that tells series apart "
-                "with --series (series=...)."
+                Sentence(
+                    "{} has one time twice, in rows {} and {}, counting from 0: keep "
+                    "one of them, or name the column that tells series apart with "
+                    "{series}.",
+                    where,
+                    first,
+                    second,
+                )
             )
         raise DataError(
-            f"{where} is not in the order of time: row {second}, counting from 0, is "
-            f"earlier than row {first}; sort the file by series and time, or name the "
-            "column that tells series apart with --series (series=...)."
+            Sentence(
+                "{} is not in the order of time: row {}, counting from 0, is earlier "
+                "than row {}; sort the file by series and time, or name the column "
+                "that tells series apart with {series}.",
+                where,
+                second,
+                first,
+            )
         )
     large = np.flatnonzero(np.abs(ts) > np.finfo(np.float32).max)
     if large.size:

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._files import UnreadableError, read_mat
+from ..._sentence import Sentence
 from .._base import Data
 from .._error import DataError, DataNotFoundError
 from ._assemble_series import Sequences, assemble_series
@@ -49,8 +50,12 @@ def mocap(data_dir: Path | None) -> Data:
     """
     if data_dir is None:
         raise DataNotFoundError(
-            f"mocap needs a folder with {_FILE}: name it with --data-dir or "
-            f"ORNSTEIN_DATA (the file: {_SOURCE})."
+            Sentence(
+                "mocap needs a folder with {}: name it with {data_dir} or "
+                "ORNSTEIN_DATA (the file: {}).",
+                _FILE,
+                _SOURCE,
+            )
         )
     path = data_dir / _FILE
     if not path.exists():

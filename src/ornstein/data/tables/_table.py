@@ -9,6 +9,7 @@ import pyarrow.csv as pacsv
 from jaxtyping import Float, Shaped
 
 from ..._files import UnreadableError, check_fits_memory
+from ..._sentence import Sentence
 from .._assemble import split_and_assemble
 from .._base import Data
 from .._error import DataError, DataNotFoundError, nearest
@@ -45,8 +46,12 @@ def table(
     columns = frame.column_names
     if not target:
         raise DataError(
-            f"{path} needs a target: name the column to predict with --target "
-            f"(target=...); the columns are {', '.join(columns)}."
+            Sentence(
+                "{} needs a target: name the column to predict with {target}; the "
+                "columns are {}.",
+                path,
+                ", ".join(columns),
+            )
         )
     targets = [target] if isinstance(target, str) else list(target)
     features = [column for column in columns if column not in targets]

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..._files import check_fits_memory
+from ..._sentence import Sentence
 from .._assemble import assemble
 from .._base import Data
 from .._error import DataError, DataNotFoundError, nearest
@@ -58,8 +59,13 @@ def uci(name: str, data_dir: Path | None, *, split: int) -> Data:
 def _folder(name: str, data_dir: Path | None) -> Path:
     if data_dir is None:
         raise DataNotFoundError(
-            f"{name} needs a folder with {name}/data.txt: name it with --data-dir or "
-            f"ORNSTEIN_DATA (the files: {_SOURCE})."
+            Sentence(
+                "{} needs a folder with {}/data.txt: name it with {data_dir} or "
+                "ORNSTEIN_DATA (the files: {}).",
+                name,
+                name,
+                _SOURCE,
+            )
         )
     for folder in (data_dir / name, data_dir / name / "data"):
         if (folder / "data.txt").is_file():

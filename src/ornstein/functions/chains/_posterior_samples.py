@@ -127,8 +127,14 @@ class PosteriorSamples(AbstractRandomFunction):
                 "the `index` of a sample."
             )
         network = self._network_of(self.positions[0], index)
-        output, *_ = call_network(network, x)
-        return Draw(output, jnp.zeros(()), no_local_kl(x), state)
+        output, _, report = call_network(network, x)
+        return Draw(
+            output=output,
+            kl=jnp.zeros(()),
+            local_kl=no_local_kl(x),
+            state=state,
+            report=report,
+        )
 
     def member(self, number: int | Array) -> AbstractRandomFunction:
         """Itself: it is trained alone."""

@@ -79,9 +79,11 @@ def report_of(
     """
     number = jnp.zeros(()).dtype
     return SolveReport(
-        jnp.asarray(sum(sol.stats["num_drift_evaluations"] for sol in sols), int),
-        jnp.zeros(()) if roughness is None else roughness,
-        jnp.stack(
+        num_drift_evaluations=jnp.asarray(
+            sum(sol.stats["num_drift_evaluations"] for sol in sols), int
+        ),
+        roughness=jnp.zeros(()) if roughness is None else roughness,
+        reversible_gap=jnp.stack(
             [jnp.asarray(s.stats.get("max_reversible_gap", 0.0), number) for s in sols]
         ).max(),
     )

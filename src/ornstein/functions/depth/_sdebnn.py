@@ -234,7 +234,14 @@ class SDEBNN(AbstractRandomFunction):
             output = rows.output[:, 0]
             kl, terms = jax.tree.map(jnp.mean, (rows.kl, rows.terms))
             report = mean_report(rows.report)
-            return Draw(output, kl, no_local_kl(x), state, terms, report)
+            return Draw(
+                output=output,
+                kl=kl,
+                local_kl=no_local_kl(x),
+                state=state,
+                terms=terms,
+                report=report,
+            )
         draw = self._draw(x, key=draw_key(key, index))
         return dataclasses.replace(draw, state=state)
 
@@ -255,9 +262,9 @@ class SDEBNN(AbstractRandomFunction):
             reports.append(out.report)
         terms = {"kl_path": kl_path, "kl_initial": kl_initial}
         return Draw(
-            self.readout(h),
-            kl,
-            no_local_kl(x),
+            output=self.readout(h),
+            kl=kl,
+            local_kl=no_local_kl(x),
             terms=terms,
             report=merge_reports(reports),
             log_ratio="shared" if self._has_log_ratio() else None,

@@ -19,14 +19,14 @@ from .._posterior_parts import PosteriorParts
 from ..depth import Integrator, report_of
 from ._drift import NetDrift, ProcessDrift
 from ._path import (
-    Begun,
+    PathStart,
     PriorSamples,
-    begin,
     check_integrator,
     check_series,
     check_sizes,
     over_rows,
     path_times,
+    start_path,
 )
 from ._recognition import AbstractRecognition
 from ._start import LatentStart
@@ -130,14 +130,14 @@ class LatentODE(AbstractRandomFunction):
         state: eqx.nn.State | None = None,
     ) -> Draw:
         """A path for each series of a batch, decoded: (rows, times, outputs)."""
-        z, begun, report = self._paths(x, key=key, index=index)
+        z, path_start, report = self._paths(x, key=key, index=index)
         return Draw(
-            self.decoder(z),
-            jnp.zeros((), z.dtype),
-            begun.kl,
-            state,
+            output=self.decoder(z),
+            kl=jnp.zeros((), z.dtype),
+            local_kl=path_start.kl,
+            state=state,
             report=mean_report(report),
-            local_terms={"kl_initial": begun.kl_initial},
+            local_terms={"kl_initial": path_start.kl_initial},
             log_ratio="rows" if self.estimator.is_log_ratio else None,
         )
 
@@ -180,14 +180,16 @@ class LatentODE(AbstractRandomFunction):
 
     def _paths(
         self, x: PyTree, *, key: PRNGKeyArray, index: Any
-    ) -> tuple[Array, Begun, SolveReport]:
+    ) -> tuple[Array, PathStart, SolveReport]:
         check_series(x)
 
-        def path(series: Series, key: PRNGKeyArray) -> tuple[Array, Begun, SolveReport]:
+        def path(
+            series: Series, key: PRNGKeyArray
+        ) -> tuple[Array, PathStart, SolveReport]:
             parts = (self.recognition, self.start, self.estimator)
-            begun = begin(*parts, series, key=key)
-            z, report = self._solve(begun.z, begun.ts)
-            return z, begun, report
+            path_start = start_path(*parts, series, key=key)
+            z, report = self._solve(path_start.z, path_start.ts)
+            return z, path_start, report
 
         return over_rows(path, x, key=key, index=index)
 

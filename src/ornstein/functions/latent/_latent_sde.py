@@ -41,12 +41,12 @@ from ._diffusion import AbstractDiffusion, NetDiffusion, ProcessDiffusion
 from ._drift import ContextDrift, NetDrift, ProcessDrift
 from ._path import (
     PriorSamples,
-    begin,
     check_integrator,
     check_series,
     check_sizes,
     over_rows,
     path_times,
+    start_path,
 )
 from ._recognition import AbstractRecognition
 from ._start import LatentStart
@@ -222,10 +222,10 @@ class LatentSDE(AbstractRandomFunction):
         """A path for each series of a batch, decoded: (rows, times, outputs)."""
         paths = self._paths(x, key=key, index=index)
         return Draw(
-            self.decoder(paths.z),
-            jnp.zeros((), paths.kl.dtype),
-            paths.kl,
-            state,
+            output=self.decoder(paths.z),
+            kl=jnp.zeros((), paths.kl.dtype),
+            local_kl=paths.kl,
+            state=state,
             report=mean_report(paths.report),
             local_terms=paths.terms,
             log_ratio="rows" if self.estimator.is_log_ratio else None,
@@ -324,7 +324,7 @@ class LatentSDE(AbstractRandomFunction):
 
     def _path(self, series: Series, key: PRNGKeyArray) -> _Path:
         start_key, path_key = jr.split(key)
-        begun = begin(
+        path_start = start_path(
             self.recognition, self.start, self.estimator, series, key=start_key
         )
 
@@ -341,18 +341,20 @@ class LatentSDE(AbstractRandomFunction):
         sol = sdeint(
             drift,
             self._noise,
-            begun.z,
-            begun.ts,
+            path_start.z,
+            path_start.ts,
             key=path_key,
-            args=(begun.context, begun.last),
+            args=(path_start.context, path_start.last),
             path_kl=self.estimator,
             prior_drift=lambda t, z, args: self.prior_drift(t, z),
             **self._how,
         )
         assert sol.path_kl is not None
         assert sol.half_squares is not None
-        terms = {"kl_path": sol.half_squares[-1], "kl_initial": begun.kl_initial}
-        return _Path(sol.ys, begun.kl + sol.path_kl[-1], terms, report_of([sol], None))
+        terms = {"kl_path": sol.half_squares[-1], "kl_initial": path_start.kl_initial}
+        return _Path(
+            sol.ys, path_start.kl + sol.path_kl[-1], terms, report_of([sol], None)
+        )
 
     def _noise(self, t: Array, z: Array, args: Any) -> Array:
         del args

@@ -30,7 +30,7 @@ class PriorSamples(NamedTuple):
     output: Float[Array, "samples times outputs"]
 
 
-class Begun(NamedTuple):
+class PathStart(NamedTuple):
     """Where the latent path of one series begins.
 
     Attributes:
@@ -50,14 +50,14 @@ class Begun(NamedTuple):
     kl_initial: Float[Array, ""]
 
 
-def begin(
+def start_path(
     recognition: AbstractRecognition,
     start: LatentStart,
     estimator: AbstractPathKL,
     series: Series,
     *,
     key: PRNGKeyArray,
-) -> Begun:
+) -> PathStart:
     """Encode one series (without an axis of rows) and draw z₀."""
     dtype = start.mean.dtype
     ts, mask = jnp.asarray(series.ts, dtype), jnp.asarray(series.mask)
@@ -67,7 +67,7 @@ def begin(
     gaussians = (seen.mean, seen.scale, start.mean, start.scale)
     last = jnp.max(jnp.where(jnp.any(mask, axis=-1), ts, ts[0]))
     kl = estimator.gaussian(z, *gaussians)
-    return Begun(ts, last, z, seen.context, kl, gaussian_kl(*gaussians))
+    return PathStart(ts, last, z, seen.context, kl, gaussian_kl(*gaussians))
 
 
 def over_rows(

@@ -281,9 +281,9 @@ class SplitRecognition(AbstractRecognition):
         mask: Bool[Array, "times features"],
     ) -> Recognised:
         """See `AbstractRecognition`."""
-        begun = self.start(ts, values, mask)
+        first = self.start(ts, values, mask)
         read = self.context(ts, values, mask)
-        return Recognised(begun.mean, begun.scale, read.context)
+        return Recognised(first.mean, first.scale, read.context)
 
 
 class NoRecognition(AbstractRecognition):

@@ -130,7 +130,14 @@ class ImplicitBNN(AbstractRandomFunction):
             z = self.mixture.of_component(index % self.num_strata, key=noise_key)
         output, state, report = call_network(self._with_noise(z), x, state)
         kl = self.kl(self.mixture, self.prior_scale, key=kl_key)
-        return Draw(output, kl, no_local_kl(x), state, {"kl_nodes": kl}, report)
+        return Draw(
+            output=output,
+            kl=kl,
+            local_kl=no_local_kl(x),
+            state=state,
+            terms={"kl_nodes": kl},
+            report=report,
+        )
 
     def member(self, number: int | Array) -> AbstractRandomFunction:
         """Itself: it is trained alone."""

@@ -42,7 +42,13 @@ class Deterministic(AbstractRandomFunction):
         """See `AbstractRandomFunction`."""
         del key, index
         output, state, report = call_network(self.network, x, state)
-        return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
+        return Draw(
+            output=output,
+            kl=jnp.zeros(()),
+            local_kl=no_local_kl(x),
+            state=state,
+            report=report,
+        )
 
     def member(self, number: int | Array) -> AbstractRandomFunction:
         """Itself: it is trained alone."""

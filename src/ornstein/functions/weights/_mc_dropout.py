@@ -99,7 +99,13 @@ class MCDropout(AbstractRandomFunction):
         output, state, report = call_network(
             replace_layers(self.network, dropped), x, state
         )
-        return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
+        return Draw(
+            output=output,
+            kl=jnp.zeros(()),
+            local_kl=no_local_kl(x),
+            state=state,
+            report=report,
+        )
 
     def member(self, number: int | Array) -> AbstractRandomFunction:
         """Itself: it is trained alone."""

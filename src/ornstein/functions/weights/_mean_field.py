@@ -49,12 +49,12 @@ class MeanField(AbstractRandomFunction):
             that training starts as that of the network itself.
         family: made of means and standard deviations: `NormalFamily.around`, or a
             function that returns an `AbstractFamily` of one's own.
-        estimator: how weights are drawn in training. In prediction, one draw serves
+        noise: how weights are drawn in training. In prediction, one draw serves
             all rows, whatever it is.
         kl: how the KL is estimated.
 
     Raises:
-        TypeError: if the network cannot be called, or the estimator needs another
+        TypeError: if the network cannot be called, or the noise needs another
             family.
         ValueError: for no parameters, a prior of the wrong shape, or an `init_scale`
             that is not positive.
@@ -67,7 +67,7 @@ class MeanField(AbstractRandomFunction):
     family: AbstractFamily
     rest: PyTree
     prior: AbstractPrior
-    estimator: AbstractWeightNoise
+    noise: AbstractWeightNoise
     kl: AbstractWeightKL
     num_strata: int = 1
     num_members: int = eqx.field(static=True, default=1)
@@ -80,7 +80,7 @@ class MeanField(AbstractRandomFunction):
         where: Callable[[Any], PyTree] | None = None,
         init_scale: InitScale = 0.01,
         family: Callable[[Params, Params], AbstractFamily] = NormalFamily.around,
-        estimator: AbstractWeightNoise | None = None,
+        noise: AbstractWeightNoise | None = None,
         kl: AbstractWeightKL | None = None,
     ):
         as_network(network)
@@ -95,12 +95,12 @@ class MeanField(AbstractRandomFunction):
         params = jax.tree.map(jnp.asarray, params)
         scale = jax.tree.map(lambda mean: _start_scale(init_scale, mean), params)
         self.family = family(params, scale)
-        self.estimator = Reparameterised() if estimator is None else estimator
-        self.estimator.check(self.family)
-        in_layers = isinstance(self.estimator, LocalReparameterised | Flipout)
+        self.noise = Reparameterised() if noise is None else noise
+        self.noise.check(self.family)
+        in_layers = isinstance(self.noise, LocalReparameterised | Flipout)
         if in_layers and has_integrator(network):
             raise ValueError(
-                f"`{type(self.estimator).__name__}` has noise at each layer's output, "
+                f"`{type(self.noise).__name__}` has noise at each layer's output, "
                 "and the steps of a differential equation must meet the same weights: "
                 "use `Reparameterised()`."
             )
@@ -118,7 +118,7 @@ class MeanField(AbstractRandomFunction):
         key = draw_key(key, index)
         if index is None:
             num_rows = jax.tree.leaves(x)[0].shape[0]
-            network, params = self.estimator.draw(
+            network, params = self.noise.draw(
                 self.family, self.rest, num_rows=num_rows, key=key
             )
         else:
@@ -128,14 +128,14 @@ class MeanField(AbstractRandomFunction):
         kl = self.kl(self.family, self.prior, params)
         value = self.family.kl(self.prior)
         terms = {"kl_weights": kl if value is None else value}
-        is_shared = isinstance(self.estimator, Reparameterised)
+        is_shared = isinstance(self.noise, Reparameterised)
         return Draw(
-            output,
-            kl,
-            no_local_kl(x),
-            state,
-            terms,
-            report,
+            output=output,
+            kl=kl,
+            local_kl=no_local_kl(x),
+            state=state,
+            terms=terms,
+            report=report,
             log_ratio="shared" if is_shared and self.kl.is_log_ratio else None,
         )
 
@@ -167,7 +167,7 @@ class MeanField(AbstractRandomFunction):
         return label_tree(
             self,
             "weights",
-            frozen=lambda model: (model.prior, model.estimator, model.kl),
+            frozen=lambda model: (model.prior, model.noise, model.kl),
         )
 
 

@@ -67,7 +67,13 @@ class Pruned(AbstractRandomFunction):
         params = self.family.sample(key=draw_key(key, index))
         network = as_network(eqx.combine(params, self.rest))
         output, state, report = call_network(network, x, state)
-        return Draw(output, jnp.zeros(()), no_local_kl(x), state, {}, report)
+        return Draw(
+            output=output,
+            kl=jnp.zeros(()),
+            local_kl=no_local_kl(x),
+            state=state,
+            report=report,
+        )
 
     def member(self, number: int | Array) -> AbstractRandomFunction:
         """Itself: it is trained alone."""

@@ -97,8 +97,14 @@ class SWAG(AbstractRandomFunction):
     ) -> Draw:
         """See `AbstractRandomFunction`."""
         params = self.draw_params(key=draw_key(key, index))
-        output, *_ = call_network(eqx.combine(params, self.network), x)
-        return Draw(output, jnp.zeros(()), no_local_kl(x), state)
+        output, _, report = call_network(eqx.combine(params, self.network), x)
+        return Draw(
+            output=output,
+            kl=jnp.zeros(()),
+            local_kl=no_local_kl(x),
+            state=state,
+            report=report,
+        )
 
     def draw_params(self, *, key: PRNGKeyArray) -> Params:
         r"""One draw of the parameters that have a mean.

@@ -1,13 +1,15 @@
 """From a recipe's names to random functions and likelihoods."""
 
+from ._depth_networks import ODE_SOLVERS as ODE_SOLVERS
 from ._families import (
     MODELS as MODELS,
     PRIORS as PRIORS,
+    SOME_READ as SOME_READ,
     build_model as build_model,
-    check_options as check_options,
 )
 from ._latent_models import (
     BY_FRAMES as BY_FRAMES,
+    LEAST_NOISE as LEAST_NOISE,
     is_told_by_series as is_told_by_series,
     recognition_kind as recognition_kind,
 )

@@ -7,12 +7,13 @@ from typing import Any
 
 import jax
 
+from ..._sentence import OptionError
 from ..._types import PRNGKeyArray, PyTree
 from ...data import Data
 from ...functions import SDEBNN, HyperODENet, ODENet, WeightPrior
 from ...nn import TIME_LAYERS, activation_from_name
 from .._recipe import Recipe, sizes
-from ..options import SolverName, SolverOptions
+from ..options import SolverName
 from ._likelihoods import ESTIMATORS, build_integrator
 
 ODE_OPTIONS = frozenset(
@@ -25,13 +26,12 @@ ODE_OPTIONS = frozenset(
 HYPER_OPTIONS = ODE_OPTIONS | {"drift_widths", "drift_scale"}
 """Those of networks whose weights follow one too."""
 
-_ODE_SOLVERS: tuple[SolverName, ...] = ("euler", "heun", "midpoint", "reversible-heun")
+ODE_SOLVERS: tuple[SolverName, ...] = ("euler", "heun", "midpoint", "reversible-heun")
 
 
 def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
     """Weights that follow a stochastic differential equation."""
     options = recipe.model
-    _check_estimator(recipe.solver)
     return _of_shape(
         SDEBNN,
         recipe,
@@ -45,7 +45,7 @@ def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
             window=_window(options.noise_window),
         ),
         start_width=None if options.start == "point" else options.start_width,
-        drift_widths=sizes(options.drift_widths, "drift-widths"),
+        drift_widths=sizes(options.drift_widths, "drift_widths"),
         drift_scale=options.drift_scale,
         num_inducing=options.num_inducing,
         estimator=ESTIMATORS[recipe.solver.estimator],
@@ -57,12 +57,6 @@ def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
 
 def build_odenet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> ODENet:
     """Hidden units that follow an ordinary differential equation."""
-    if recipe.solver.solver not in _ODE_SOLVERS:
-        raise ValueError(
-            f"--solver {recipe.solver.solver} is for equations with noise, and "
-            f"--network {recipe.network.network} has none: give one of "
-            f"{', '.join(_ODE_SOLVERS)}."
-        )
     return _of_shape(ODENet, recipe, data, key=key)
 
 
@@ -71,7 +65,7 @@ def build_hyper_odenet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Hype
     network_key, drift_key = jax.random.split(key)
     return HyperODENet(
         build_odenet(recipe, data, key=network_key),
-        drift_widths=sizes(recipe.model.drift_widths, "drift-widths"),
+        drift_widths=sizes(recipe.model.drift_widths, "drift_widths"),
         drift_scale=recipe.model.drift_scale,
         key=drift_key,
     )
@@ -93,9 +87,10 @@ def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
             shape[0], data.num_outputs, width_sizes=widths, **common
         )
     if len(widths) != 1:
-        raise ValueError(
-            f"--width is {options.width!r}, but images have one width, the channels "
-            "inside a block: give one number, such as 32."
+        raise OptionError(
+            "{width} is {!r}, but images have one width, the channels inside a block: "
+            "give one number, such as 32.",
+            options.width,
         )
     return kind.for_images(
         shape,
@@ -108,23 +103,14 @@ def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
     )
 
 
-def _check_estimator(options: SolverOptions) -> None:
-    is_adaptive = (options.rtol, options.atol) != (None, None)
-    if is_adaptive and options.estimator != "kl":
-        raise ValueError(
-            f"--estimator {options.estimator} does not go with adaptive steps, whose "
-            "path KL is an integral without a Brownian sum: leave --rtol and --atol "
-            "out, or use --estimator kl."
-        )
-
-
 def _window(text: str) -> tuple[float, float]:
     """The depths of `0-0.4`."""
     number = r"(\d+(?:\.\d*)?|\.\d+)"
     if (found := re.fullmatch(f"{number}-{number}", text)) is None:
-        raise ValueError(
-            f"--noise-window is {text!r}, but must be two depths from 0 to 1 joined by "
-            "a hyphen, such as 0-0.4."
+        raise OptionError(
+            "{noise_window} is {!r}, but must be two depths from 0 to 1 joined by a "
+            "hyphen, such as 0-0.4.",
+            text,
         )
     begin, end = map(float, found.groups())
     return begin, end
@@ -144,9 +130,12 @@ class LayersAt:
         """Those layers."""
         num_layers = len(f_h.layers)
         if max(self.numbers) > num_layers:
-            raise ValueError(
-                f"--random-layers names layer {max(self.numbers)}, but f_h has "
-                f"{num_layers}: give numbers from 1 to that, such as {num_layers}."
+            raise OptionError(
+                "{random_layers} names layer {}, but f_h has {}: give numbers from 1 "
+                "to that, such as {}.",
+                max(self.numbers),
+                num_layers,
+                num_layers,
             )
         return tuple(f_h.layers[number - 1] for number in self.numbers)
 
@@ -154,10 +143,10 @@ class LayersAt:
 def _random_layers(text: str) -> Callable[[Any], PyTree] | None:
     if text == "all":
         return None
-    numbers = sizes(text, "random-layers")
+    numbers = sizes(text, "random_layers")
     if not numbers:
-        raise ValueError(
-            "--random-layers none leaves no weights random: give --model deterministic "
-            "--network hyper-odenet for a network without noise."
+        raise OptionError(
+            "{random_layers} none leaves no weights random: give {model} "
+            "deterministic {network} hyper-odenet for a network without noise."
         )
     return LayersAt(tuple(sorted(set(numbers))))

@@ -49,7 +49,7 @@ from ..options import (
 )
 from ._depth_networks import build_sdebnn
 from ._latent_models import build_latent_ode, build_latent_sde
-from ._networks import NETWORK_OPTIONS, build_network, network_kind
+from ._networks import NETWORK_OPTIONS, build_network
 
 PRIORS: dict[str, Callable[[WeightOptions, Network], AbstractPrior]] = {
     "gaussian": lambda o, network: GaussianPrior(o.weight_scale),
@@ -76,26 +76,14 @@ MIXTURE_KLS: dict[MixtureKLName, AbstractNodeKL] = {
 
 
 def _mean_field(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MeanField:
-    options, estimator = recipe.weights, recipe.solver.estimator
-    if estimator == "stl" and options.weight_noise != "plain":
-        raise ValueError(
-            "--estimator stl needs the draw of the weights that the likelihood meets: "
-            f"give --weight-noise plain, not {options.weight_noise}."
-        )
-    name = recipe.network.network
-    if network_kind(name).has_depth and options.weight_noise != "plain":
-        raise ValueError(
-            f"--network {name} meets the same weights at every step of a solve, which "
-            f"--weight-noise {options.weight_noise} would draw anew by layer or row: "
-            "give --weight-noise plain."
-        )
+    options = recipe.weights
     network = build_network(recipe, data, key=key)
     return MeanField(
         network,
         PRIORS[options.prior](options, network),
         init_scale=options.init_scale,
-        estimator=WEIGHT_NOISES[options.weight_noise],
-        kl=WEIGHT_KLS[estimator],
+        noise=WEIGHT_NOISES[options.weight_noise],
+        kl=WEIGHT_KLS[recipe.solver.estimator],
     )
 
 
@@ -166,12 +154,13 @@ _LATENT_SDE_ALONE = {
     *("context_size", "latent_prior", "latent_noise", "drift_sees_time"),
     *("extrapolates_posterior", "max_noise"),
 }
-_SOME_READ = (
+SOME_READ = (
     _names(ModelOptions, NetworkOptions, WeightOptions, SolverOptions, LatentOptions)
     | _KL
     | _IMPLICIT
     | _DYNAMICS
 )
+"""Options that only some families read."""
 
 MODELS: dict[ModelName, Family] = {
     "sdebnn": Family(
@@ -200,47 +189,6 @@ MODELS: dict[ModelName, Family] = {
     ),
 }
 """The families by name."""
-
-
-def check_options(recipe: Recipe) -> None:
-    """Refuse options that the recipe's family or network would pass over in silence.
-
-    Raises:
-        ValueError: naming the first of them.
-    """
-    family = MODELS[recipe.model.model]
-    unread = dict.fromkeys(_SOME_READ - family.options, f"model {recipe.model.model}")
-    if "network" in family.options:
-        network = recipe.network.network
-        kind = network_kind(network)
-        if kind.has_depth and not family.takes_depth:
-            raise ValueError(
-                f"--model {recipe.model.model} puts noise on the inputs of each layer, "
-                f"and the layers of --network {network} are met at every step of a "
-                "solve: use --model deterministic, ensemble or mean-field."
-            )
-        unread |= dict.fromkeys(NETWORK_OPTIONS - kind.options, f"network {network}")
-    default = Recipe()
-    for part in dataclasses.fields(Recipe):
-        ours, theirs = getattr(recipe, part.name), getattr(default, part.name)
-        for name in sorted(_names(type(ours)) & set(unread)):
-            if getattr(ours, name) != getattr(theirs, name):
-                option = name.replace("_", "-")
-                raise ValueError(
-                    f"--{option} does nothing for --{unread[name]}: leave it out."
-                )
-    _check_norm(recipe)
-
-
-def _check_norm(recipe: Recipe) -> None:
-    if recipe.model.model != "ensemble" or recipe.network.norm != "batch":
-        return
-    network = recipe.network.network
-    if "norm" in network_kind(network).options:
-        raise ValueError(
-            f"--model ensemble has one set of batch statistics and each {network} in "
-            "it needs its own: give --norm frn or --norm none."
-        )
 
 
 def build_model(

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from ..._sentence import OptionError
 from ..._types import PRNGKeyArray
 from ...data import Data
 from ...functions import (
@@ -38,7 +39,7 @@ of the time cannot follow a longer one."""
 BY_FRAMES = ("first-frames", "first-frames-gru")
 """Recognitions that begin a path from a series' first points."""
 
-_LEAST_NOISE = 1e-2
+LEAST_NOISE = 1e-2
 """Of `NetDiffusion`, as by default."""
 
 _Model = TypeVar("_Model", LatentSDE, LatentODE)
@@ -48,13 +49,10 @@ def build_latent_sde(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Latent
     """A latent SDE with the parts that the recipe names.
 
     Raises:
-        ValueError: for a scale or a size that cannot be, parts that do not go together,
-            or an option that these parts do not read.
+        ValueError: for widths that are none, or data of another size than the path's.
     """
     options = recipe.latent
     kind = recognition_kind(options, data)
-    _check(recipe, kind)
-    _check_unread(recipe)
     recognition_key, noise_key, model_key = jax.random.split(key, 3)
     model = LatentSDE.make(
         _recognition(recipe, kind, data, key=recognition_key),
@@ -62,7 +60,7 @@ def build_latent_sde(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Latent
         prior=_prior_drift(recipe),
         diffusion=_diffusion(recipe, key=noise_key),
         start=_start(options),
-        drift_widths=sizes(recipe.model.drift_widths, "drift-widths"),
+        drift_widths=sizes(recipe.model.drift_widths, "drift_widths"),
         decoder_widths=_decoder_widths(options, data),
         activation=activation_from_name(recipe.model.activation),
         start_drift=options.start_drift,
@@ -79,13 +77,12 @@ def build_latent_ode(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Latent
     """The same without noise: see `build_latent_sde`."""
     options = recipe.latent
     kind = recognition_kind(options, data)
-    _check(recipe, kind)
     recognition_key, model_key = jax.random.split(key)
     model = LatentODE.make(
         _recognition(recipe, kind, data, key=recognition_key),
         data.num_outputs,
         start=_start(options),
-        drift_widths=sizes(recipe.model.drift_widths, "drift-widths"),
+        drift_widths=sizes(recipe.model.drift_widths, "drift_widths"),
         decoder_widths=_decoder_widths(options, data),
         activation=activation_from_name(recipe.model.activation),
         start_drift=options.start_drift,
@@ -165,7 +162,7 @@ def _prior_drift(recipe: Recipe) -> LinearDrift | ProcessDrift | None:
 def _diffusion(recipe: Recipe, *, key: PRNGKeyArray) -> AbstractDiffusion:
     size, noise = recipe.latent.latent_size, recipe.latent.latent_noise
     if noise == "net":
-        bounds = (_LEAST_NOISE, recipe.latent.max_noise)
+        bounds = (LEAST_NOISE, recipe.latent.max_noise)
         return NetDiffusion(size, bounds=bounds, key=key)
     scale = np.full(size, recipe.model.sigma, np.float32)
     return ConstantDiffusion(scale, is_learned=noise == "learned")
@@ -189,12 +186,15 @@ def _integrator(recipe: Recipe) -> Integrator:
 
 def _decoder_widths(options: LatentOptions, data: Data) -> tuple[int, ...]:
     if options.decoder_widths != "identity":
-        return sizes(options.decoder_widths, "decoder-widths")
+        return sizes(options.decoder_widths, "decoder_widths")
     if options.latent_size != data.num_outputs:
-        raise ValueError(
-            f"--decoder-widths identity takes the path itself for the values, and it "
-            f"has {options.latent_size} dimensions where {data.name} has "
-            f"{data.num_outputs} features: give --latent-size {data.num_outputs}."
+        raise OptionError(
+            "{decoder_widths} identity takes the path itself for the values, and it "
+            "has {} dimensions where {} has {} features: give {latent_size} {}.",
+            options.latent_size,
+            data.name,
+            data.num_outputs,
+            data.num_outputs,
         )
     return ()
 
@@ -203,50 +203,3 @@ def _decoded(model: _Model, options: LatentOptions) -> _Model:
     if options.decoder_widths != "identity":
         return model
     return dataclasses.replace(model, decoder=eqx.nn.Identity())
-
-
-def _check(recipe: Recipe, kind: str) -> None:
-    """Sizes and scales, by the names that the user knows."""
-    options = recipe.latent
-    numbers = {
-        "latent-size": options.latent_size,
-        "hidden-size": options.hidden_size,
-        "context-size": options.context_size,
-        "frames": options.frames,
-        "substeps": options.substeps,
-        "start-scale": options.start_scale,
-        "sigma": recipe.model.sigma,
-    }
-    for name, value in numbers.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"--{name} must be positive, got {value}.")
-    if not (np.isfinite(options.start_drift) and options.start_drift >= 0):
-        raise ValueError(
-            f"--start-drift must not be negative, got {options.start_drift}."
-        )
-    if not _LEAST_NOISE < options.max_noise < np.inf:
-        raise ValueError(
-            f"--max-noise must be above {_LEAST_NOISE}, the least noise, got "
-            f"{options.max_noise}."
-        )
-    if not (np.isfinite(recipe.model.rate) and recipe.model.rate >= 0):
-        raise ValueError(f"--rate must not be negative, got {recipe.model.rate}.")
-    if options.frames != LatentOptions().frames and kind not in BY_FRAMES:
-        raise _does_nothing("frames", f"recognition {kind}")
-
-
-def _check_unread(recipe: Recipe) -> None:
-    """Options that the parts of a latent SDE pass over."""
-    options, model, default = recipe.latent, recipe.model, Recipe()
-    if options.latent_noise == "net" and model.sigma != default.model.sigma:
-        raise _does_nothing("sigma", "latent-noise net")
-    if options.latent_noise != "net" and options.max_noise != default.latent.max_noise:
-        raise _does_nothing("max-noise", f"latent-noise {options.latent_noise}")
-    if options.latent_prior != "net" and options.start_drift != 1:
-        raise _does_nothing("start-drift", f"latent-prior {options.latent_prior}")
-    if options.latent_prior == "net" and model.rate != default.model.rate:
-        raise _does_nothing("rate", "latent-prior net")
-
-
-def _does_nothing(option: str, choice: str) -> ValueError:
-    return ValueError(f"--{option} does nothing for --{choice}: leave it out.")

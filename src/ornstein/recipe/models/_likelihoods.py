@@ -6,6 +6,7 @@ import diffrax
 import numpy as np
 
 from ... import sde
+from ..._sentence import OptionError
 from ...data import Data
 from ...functions import Integrator
 from ...likelihood import (
@@ -86,9 +87,11 @@ def build_likelihood(options: LikelihoodOptions, data: Data) -> AbstractLikeliho
     likelihood = LIKELIHOODS[name](options)
     if data.task == "series":
         if not isinstance(likelihood, AbstractLocationScaleLikelihood):
-            raise ValueError(
-                f"--likelihood {name} is of classes, and {data.name} holds sequences "
-                "of numbers: give gaussian, laplace, cauchy or student-t."
+            raise OptionError(
+                "{likelihood} {} is of classes, and {} holds sequences of numbers: "
+                "give gaussian, laplace, cauchy or student-t.",
+                name,
+                data.name,
             )
         likelihood = OverTime(likelihood)
     likelihood.check_targets(data.train.y, data.num_outputs)

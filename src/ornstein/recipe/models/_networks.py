@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ... import nn
+from ..._sentence import OptionError
 from ..._types import PRNGKeyArray
 from ...data import Data
 from ...interop import load_torchvision
@@ -153,9 +154,11 @@ def network_kind(name: str) -> NetworkKind:
         if match := re.fullmatch(pattern, name):
             numbers = map(int, match.groups())
             return NetworkKind(functools.partial(build, *numbers), options)
-    raise ValueError(
-        f"--network {name!r} is not one of {', '.join(_BY_NAME)}, resnet-DEPTH (such "
-        "as resnet-20) and wide-resnet-DEPTH-WIDTH (such as wide-resnet-28-10)."
+    raise OptionError(
+        "{network} {!r} is not one of {}, resnet-DEPTH (such as resnet-20) and "
+        "wide-resnet-DEPTH-WIDTH (such as wide-resnet-28-10).",
+        name,
+        ", ".join(_BY_NAME),
     )
 
 
@@ -170,9 +173,12 @@ def build_network(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
     name = recipe.network.network
     kind = network_kind(name)
     if kind.takes_images and len(data.example_shape) != 3:
-        raise ValueError(
-            f"--network {name} takes images, and the rows of {data.name} are "
-            f"{data.example_shape[0]} numbers: use --network mlp."
+        raise OptionError(
+            "{network} {} takes images, and the rows of {} are {} numbers: use "
+            "{network} mlp.",
+            name,
+            data.name,
+            data.example_shape[0],
         )
     network: Any = kind.build(recipe, data, key=key)
     options = recipe.network

@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Any
 
+from ..._sentence import Option, OptionError
+
 MAX_COUNT = 2**31 - 1
 """Of whatever is counted in single precision's integers."""
 _MAX_SEED = 2**32 - 1
@@ -28,14 +30,14 @@ def check_numbers(options: Any) -> None:
 
 
 def _check_number(name: str, number: Any) -> None:
-    option = f"--{name.replace('_', '-')}"
+    option = Option(name)
     if isinstance(number, float) and not math.isfinite(number):
-        raise ValueError(f"{option} must be a finite number, got {number}.")
+        raise OptionError("{} must be a finite number, got {}.", option, number)
     if not isinstance(number, int) or isinstance(number, bool):
         return
     if name == "seed" and not 0 <= number <= _MAX_SEED:
-        raise ValueError(
-            f"{option} must be a whole number from 0 to {_MAX_SEED}, got {number}."
+        raise OptionError(
+            "{} must be a whole number from 0 to {}, got {}.", option, _MAX_SEED, number
         )
     if name != "seed" and abs(number) > MAX_COUNT:
-        raise ValueError(f"{option} must be at most {MAX_COUNT}, got {number}.")
+        raise OptionError("{} must be at most {}, got {}.", option, MAX_COUNT, number)

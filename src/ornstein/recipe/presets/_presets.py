@@ -9,6 +9,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, Literal
 
+from ..._sentence import OptionError
 from .._recipe import Recipe
 from ..models import NETWORK_OPTIONS, network_kind
 from ..options import ModelName, ModelOptions, SolverOptions
@@ -219,9 +220,12 @@ def preset_recipe(
     source = "sdebnn" if has_depth and model in _DEPTH else model
     found = PRESETS.get((source, data, preset), PRESETS.get((source, kind, preset)))
     if found is None:
-        raise ValueError(
-            f"There is no preset {preset!r} for {data} with --model {model}: leave "
-            "--preset out, or train sdebnn or implicit on images such as cifar10."
+        raise OptionError(
+            "There is no preset {!r} for {} with {model} {}: leave {preset} out, or "
+            "train sdebnn or implicit on images such as cifar10.",
+            preset,
+            data,
+            model,
         )
     if network is not None and source != model:
         found = _of_sdebnn(found, network, model)

@@ -166,7 +166,7 @@ def _build(method: str, depth: int, *, key: PRNGKeyArray) -> AbstractRandomFunct
         network,
         fan_in_prior(network),
         init_scale=_start_scale,
-        estimator=LocalReparameterised(),
+        noise=LocalReparameterised(),
     )
 
 

@@ -17,7 +17,6 @@ from ...prediction import predict
 from ...recipe import (
     Keys,
     Recipe,
-    arrange_series,
     load_data,
     load_recipe,
     prepare,
@@ -66,8 +65,8 @@ def _run(study: Study) -> list[dict[str, Any]]:
 
 
 def _judged(recipe: Recipe, fold: int) -> dict[str, list[float]]:
-    whole = load_data(recipe.data, recipe.series, seed=recipe.training.seed)
-    prepared = prepare(recipe, arrange_series(recipe, without_fold(whole, fold)))
+    data = load_data(recipe, change=lambda whole: without_fold(whole, fold))
+    prepared = prepare(recipe, data)
     held, walks = prepared.data.validation, prepared.data.test
     assert held is not None
     # Epochs are judged by nothing: what is held out is looked at once.

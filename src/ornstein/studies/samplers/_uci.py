@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ..._sentence import OptionError
 from ..._types import PRNGKeyArray
 from ...data import Data, Split, load
 from ...evaluation import evaluate
@@ -45,7 +46,7 @@ PUBLISHED = {
     "wine-quality-red": (0.62, -0.93),
     "kin8nm": (0.079, 1.14),
 }
-"""Test RMSE and log likelihood of MC dropout (Gal & Ghahramani, 2016; see SPEC)."""
+"""Test RMSE and log likelihood of MC dropout (Gal & Ghahramani, 2016, table 1)."""
 
 _NUM_SPLITS: dict[ScaleName, int] = {"quick": 2, "gpu": 20, "full": 20}
 _WIDTH = 50
@@ -134,7 +135,7 @@ def _mean_field(
         network,
         fan_in_prior(network, scale=prior_scale),
         init_scale=0.02,
-        estimator=LocalReparameterised(),
+        noise=LocalReparameterised(),
     )
     return _fit(model, split, budget=budget, key=key)
 
@@ -209,10 +210,12 @@ def _asked(models: Sequence[str]) -> list[tuple[str, str]]:
     for model in models:
         ours = [c for c in _cells() if model in (*c, "/".join(c))]
         if not ours:
-            raise ValueError(
-                f"--models {model} is no row of `reproduce uci`: give a set "
-                f"({', '.join(PUBLISHED)}), a method ({', '.join(_METHODS)}), or both, "
-                "such as yacht/hmc."
+            raise OptionError(
+                "{models} {} is no row of `reproduce uci`: give a set ({}), a method "
+                "({}), or both, such as yacht/hmc.",
+                model,
+                ", ".join(PUBLISHED),
+                ", ".join(_METHODS),
             )
         found |= dict.fromkeys(ours)
     return list(found) if models else _cells()

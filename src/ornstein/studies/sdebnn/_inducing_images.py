@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..._sentence import OptionError
 from ...evaluation import ood_scores
 from ...recipe import Recipe, ScaleName, StartName, preset_recipe
 from .._study import Experiment, Study, fit_and_judge
@@ -28,9 +29,11 @@ _GAINS = ("elbo", "nll", "ece", "auroc_noise", "auroc_rotated", "train_seconds")
 
 def _run(study: Study) -> list[dict[str, Any]]:
     if study.data not in _DATA:
-        raise ValueError(
-            f"inducing-images judges by images with classes, got --data {study.data}: "
-            f"give one of {', '.join(_DATA)}."
+        raise OptionError(
+            "inducing-images judges by images with classes, got {data} {}: give one "
+            "of {}.",
+            study.data,
+            ", ".join(_DATA),
         )
     changes = _CHANGES[study.scale].get(study.data, {})
     base = preset_recipe(study.data).changed(**changes)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._sentence import OptionError
 from ...recipe import load_recipe, model_name, recipe_names
 from .._study import Experiment, Study
 from ._table1_runs import finished_row, read_record, recipe_of, trained_row
@@ -61,10 +62,11 @@ def _run(study: Study) -> list[dict[str, Any]]:
     _records(study)  # refuses what may not be mixed, before anything is trained
     models = study.models or _in_order(recipe_names().get(study.data, ()))
     if not models:
-        raise ValueError(
-            f"There are no recipes for {study.data!r}, only for "
-            f"{', '.join(recipe_names())}: name files of your own, such as --models "
-            "mine.json."
+        raise OptionError(
+            "There are no recipes for {!r}, only for {}: name files of your own, such "
+            "as {models} mine.json.",
+            study.data,
+            ", ".join(recipe_names()),
         )
     runs = [
         (model, seed + study.seed)
@@ -123,9 +125,13 @@ def _check_same(model: str, runs: list[dict[str, Any]]) -> None:
     recipes = [recipe_of(run) or run["recipe"] for run in runs]
     for run, recipe in zip(runs, recipes, strict=True):
         if recipe != recipes[0]:
-            raise ValueError(
-                f"{model}-{runs[0]['seed']}.json and {model}-{run['seed']}.json are of "
-                "different recipes: remove one, or name another folder with --out."
+            raise OptionError(
+                "{}-{}.json and {}-{}.json are of different recipes: remove one, or "
+                "name another folder with {out}.",
+                model,
+                runs[0]["seed"],
+                model,
+                run["seed"],
             )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..._files import UnreadableError, read_json, write_atomically
+from ..._sentence import OptionError
 from ..._version import __version__
 from ...evaluation import audit
 from ...network import initial_state
@@ -56,9 +57,12 @@ def finished_row(
     record = read_record(path, study, data)
     recipe = _recipe_of(study, data, model, seed)
     if _read_recipe(record, type(recipe)) != recipe:
-        raise ValueError(
-            f"{path} was made by another recipe than {model} has at scale "
-            f"{study.scale}: remove it, or name another folder with --out."
+        raise OptionError(
+            "{} was made by another recipe than {} has at scale {}: remove it, or "
+            "name another folder with {out}.",
+            path,
+            model,
+            study.scale,
         )
     return record
 
@@ -137,19 +141,23 @@ def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
         record = read_json(path)
         found = [record[name] for name in ("version", "data", "scale")]
     except (UnreadableError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{path} is no result of `ornstein reproduce table1`, or is damaged: "
-            "remove it, or name another folder with --out."
+        raise OptionError(
+            "{} is no result of `ornstein reproduce table1`, or is damaged: remove it, "
+            "or name another folder with {out}.",
+            path,
         ) from error
     ours = [__version__, data, study.scale]
     for what, theirs, this in zip(
         ("version", "data set", "scale"), found, ours, strict=True
     ):
         if theirs != this:
-            raise ValueError(
-                f"{path} is a result of the {what} {theirs}, and this is {this}: a "
-                "table has those of one alone, so name another folder with --out, or "
-                "remove the file."
+            raise OptionError(
+                "{} is a result of the {} {}, and this is {}: a table has those of "
+                "one alone, so name another folder with {out}, or remove the file.",
+                path,
+                what,
+                theirs,
+                this,
             )
     return record
 
@@ -224,9 +232,11 @@ def _train(
         run = RunFolder.open(folder)
         key = "recipe" if isinstance(recipe, Recipe) else "sampling"
         if _read_recipe({"recipe": run.config.get(key)}, type(recipe)) != recipe:
-            raise ValueError(
-                f"{folder} was begun with another recipe than this of {name}: remove "
-                "it, or name another folder with --out."
+            raise OptionError(
+                "{} was begun with another recipe than this of {}: remove it, or name "
+                "another folder with {out}.",
+                folder,
+                name,
             )
     begun = run.config.get("begun")
     started = time.monotonic()

@@ -1,0 +1,102 @@
+"""Sentences that name options, which a program and its users spell differently."""
+
+import string
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Option(NamedTuple):
+    """An option among the values of a `Sentence`, where its name is not fixed.
+
+    Attributes:
+        name: of its field.
+    """
+
+    name: str
+
+
+class Sentence(str):
+    """A text that names options: as `arguments` here, as --flags on a command line.
+
+    Args:
+        template: as `str.format` takes it, with `{name}` for an option and `{}` for
+            each value.
+        values: numbers, texts, an `Option`, or another `Sentence`.
+
+    Example:
+        ```python
+        >>> sentence = Sentence("{batch_size} must be positive, got {}.", 0)
+        >>> print(sentence)
+        `batch_size` must be positive, got 0.
+        >>> print(sentence.spelt("--{}".format))
+        --batch_size must be positive, got 0.
+
+        ```
+    """
+
+    template: str
+    values: tuple[Any, ...]
+
+    def __new__(cls, template: str, *values: Any) -> "Sentence":
+        self = str.__new__(cls, _filled(template, values, "`{}`".format))
+        self.template, self.values = template, values
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.template, *self.values)  # for copies
+
+    def spelt(self, spell: Callable[[str], str]) -> str:
+        """The text with its options in another spelling.
+
+        Args:
+            spell: from the name of an option's field.
+        """
+        return _filled(self.template, self.values, spell)
+
+
+class OptionError(ValueError):
+    """Options that cannot be, or cannot be together.
+
+    Args:
+        template: of a `Sentence`.
+        values: likewise.
+    """
+
+    def __init__(self, template: str, *values: Any):
+        ValueError.__init__(self, Sentence(template, *values))
+
+
+def does_nothing(option: str, choice: str, chosen: str) -> OptionError:
+    """That an option is read only where another has another value.
+
+    Args:
+        option: that would be passed over.
+        choice: the other one.
+        chosen: its value.
+    """
+    return OptionError(
+        "{} does nothing for {} {}: leave it out.",
+        Option(option),
+        Option(choice),
+        chosen,
+    )
+
+
+class _Options(dict[str, str]):
+    """Every name there is, spelled."""
+
+    def __init__(self, spell: Callable[[str], str]):
+        self.spell = spell
+
+    def __missing__(self, name: str) -> str:
+        return self.spell(name)
+
+
+def _filled(template: str, values: tuple[Any, ...], spell: Callable[[str], str]) -> str:
+    def said(value: Any) -> Any:
+        if isinstance(value, Option):
+            return spell(value.name)
+        return value.spelt(spell) if isinstance(value, Sentence) else value
+
+    spelled = [said(value) for value in values]
+    return string.Formatter().vformat(template, spelled, _Options(spell))

@@ -1,0 +1,10 @@
+"""Everything that refuses a recipe: by itself, with its data, with its model.
+
+`prepare` goes through the three doors in turn.
+"""
+
+from ._check import (
+    check_data as check_data,
+    check_model as check_model,
+    check_recipe as check_recipe,
+)

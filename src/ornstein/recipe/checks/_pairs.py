@@ -1,0 +1,96 @@
+"""Options that do not go together."""
+
+from ..._sentence import OptionError
+from .._recipe import Recipe
+from ..models import MODELS, ODE_SOLVERS, network_kind
+
+
+def check_depth(recipe: Recipe) -> None:
+    """Refuse a network that solves an equation over depth where none can be."""
+    family, name = MODELS[recipe.model.model], recipe.network.network
+    if "network" not in family.options or not network_kind(name).has_depth:
+        return
+    if not family.takes_depth:
+        raise OptionError(
+            "{model} {} puts noise on the inputs of each layer, and the layers of "
+            "{network} {} are met at every step of a solve: use {model} "
+            "deterministic, ensemble or mean-field.",
+            recipe.model.model,
+            name,
+        )
+
+
+def check_pairs(recipe: Recipe) -> None:
+    """Refuse choices of which each is right by itself."""
+    _check_roughness(recipe)
+    if recipe.model.model == "sdebnn":
+        _check_estimator(recipe)
+    if "network" in MODELS[recipe.model.model].options:
+        _check_solver(recipe)
+        _check_norm(recipe)
+    if recipe.model.model == "mean-field":
+        _check_weight_noise(recipe)
+
+
+def _check_roughness(recipe: Recipe) -> None:
+    options = recipe.training
+    if options.roughness_order != 1 and options.regularise_dynamics == 0:
+        raise OptionError(
+            "{roughness_order} says which roughness {regularise_dynamics} weighs, and "
+            "that is 0: add {regularise_dynamics} 0.01, or leave it out."
+        )
+
+
+def _check_estimator(recipe: Recipe) -> None:
+    options = recipe.solver
+    is_adaptive = (options.rtol, options.atol) != (None, None)
+    if is_adaptive and options.estimator != "kl":
+        raise OptionError(
+            "{estimator} {} does not go with adaptive steps, whose path KL is an "
+            "integral without a Brownian sum: leave {rtol} and {atol} out, or use "
+            "{estimator} kl.",
+            options.estimator,
+        )
+
+
+def _check_solver(recipe: Recipe) -> None:
+    name = recipe.network.network
+    if network_kind(name).has_depth and recipe.solver.solver not in ODE_SOLVERS:
+        raise OptionError(
+            "{solver} {} is for equations with noise, and {network} {} has none: give "
+            "one of {}.",
+            recipe.solver.solver,
+            name,
+            ", ".join(ODE_SOLVERS),
+        )
+
+
+def _check_norm(recipe: Recipe) -> None:
+    if recipe.model.model != "ensemble" or recipe.network.norm != "batch":
+        return
+    network = recipe.network.network
+    if "norm" in network_kind(network).options:
+        raise OptionError(
+            "{model} ensemble has one set of batch statistics and each {} in it needs "
+            "its own: give {norm} frn or {norm} none.",
+            network,
+        )
+
+
+def _check_weight_noise(recipe: Recipe) -> None:
+    estimator, noise = recipe.solver.estimator, recipe.weights.weight_noise
+    name = recipe.network.network
+    if estimator == "stl" and noise != "plain":
+        raise OptionError(
+            "{estimator} stl needs the draw of the weights that the likelihood meets: "
+            "give {weight_noise} plain, not {}.",
+            noise,
+        )
+    if network_kind(name).has_depth and noise != "plain":
+        raise OptionError(
+            "{network} {} meets the same weights at every step of a solve, which "
+            "{weight_noise} {} would draw anew by layer or row: give {weight_noise} "
+            "plain.",
+            name,
+            noise,
+        )

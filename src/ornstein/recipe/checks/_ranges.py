@@ -1,0 +1,77 @@
+"""Numbers that an option cannot have."""
+
+import numpy as np
+
+from ..._sentence import Option, OptionError
+from .._recipe import Recipe
+from ..models import LEAST_NOISE, MODELS
+
+
+def check_ranges(recipe: Recipe) -> None:
+    """Refuse numbers that training would refuse once there is a run folder."""
+    options = recipe.training
+    counts = ("epochs", "batch_size", "num_draws", "accumulate", "test_draws")
+    for name in (*counts, "learning_rate", "noise_learning_rate", "clip"):
+        value = getattr(options, name)
+        if value is not None and not value > 0:
+            raise OptionError("{} must be positive, got {}.", Option(name), value)
+    if options.ema is not None and not 0 < options.ema < 1:
+        raise OptionError(
+            "{ema} must lie above 0 and below 1, got {}: try 0.999, or leave it out.",
+            options.ema,
+        )
+    if not recipe.likelihood.scale > 0:
+        raise OptionError(
+            "{scale} must be positive, got {}: it is the noise's, in units of the "
+            "standardised targets.",
+            recipe.likelihood.scale,
+        )
+    if not recipe.network.network_width > 0:
+        raise OptionError(
+            "{network_width} must be positive, got {}.",
+            recipe.network.network_width,
+        )
+    for part, name in (
+        (options, "weight_decay"),
+        (options, "regularise_dynamics"),
+        (recipe.series, "input_noise"),
+    ):
+        if not getattr(part, name) >= 0:
+            raise OptionError(
+                "{} must not be negative, got {}.", Option(name), getattr(part, name)
+            )
+    if MODELS[recipe.model.model].takes_series:
+        _check_latent(recipe)
+
+
+def _check_latent(recipe: Recipe) -> None:
+    """Sizes and scales of the latent models."""
+    options = recipe.latent
+    numbers = {
+        "latent_size": options.latent_size,
+        "hidden_size": options.hidden_size,
+        "context_size": options.context_size,
+        "frames": options.frames,
+        "substeps": options.substeps,
+        "start_scale": options.start_scale,
+        "sigma": recipe.model.sigma,
+    }
+    for name, value in numbers.items():
+        if not (np.isfinite(value) and value > 0):
+            raise OptionError("{} must be positive, got {}.", Option(name), value)
+    if not (np.isfinite(options.start_drift) and options.start_drift >= 0):
+        raise OptionError(
+            "{start_drift} must not be negative, got {}.",
+            options.start_drift,
+        )
+    if not LEAST_NOISE < options.max_noise < np.inf:
+        raise OptionError(
+            "{max_noise} must be above {}, the least noise, got {}.",
+            LEAST_NOISE,
+            options.max_noise,
+        )
+    if not (np.isfinite(recipe.model.rate) and recipe.model.rate >= 0):
+        raise OptionError(
+            "{rate} must not be negative, got {}.",
+            recipe.model.rate,
+        )

@@ -1,0 +1,90 @@
+"""Options of sequences and of rows, with data of the other kind."""
+
+import dataclasses
+from pathlib import Path
+
+from ..._sentence import Option, OptionError
+from ...data import Data
+from .._recipe import Recipe
+from ..models import MODELS
+from ..options import SeriesOptions
+
+_TABLES = (".csv", ".parquet")
+_OF_ALL = ("test_seen", "start_every", "tempos", "lengths", "input_noise")
+"""Options that sequences have which are no table too."""
+
+
+def check_named(recipe: Recipe) -> None:
+    """Refuse columns that the name of the data cannot have, or that are missing."""
+    name, series = recipe.data.data, recipe.series
+    is_table = Path(name).suffix.lower() in _TABLES
+    if series.time is not None:
+        _check_columns(recipe, is_table)
+    elif is_table and MODELS[recipe.model.model].takes_series:
+        raise OptionError(
+            "{model} {} learns sequences: name the column of times of {} with {time}, "
+            "and the one that tells series apart, if any, with {series}.",
+            recipe.model.model,
+            name,
+        )
+
+
+def _check_columns(recipe: Recipe, is_table: bool) -> None:
+    options = recipe.data
+    if not is_table:
+        raise OptionError(
+            "{time} names a column of a .csv or .parquet file, and {data} {} is none: "
+            "leave {time} out.",
+            options.data,
+        )
+    if options.target:
+        raise OptionError(
+            "{target} is for tables with a row for each example: with {time}, name "
+            "the columns to learn with {value}."
+        )
+    if options.task is not None or options.split != 0:
+        raise OptionError(
+            "{task} and {split} are not for sequences: leave them out, and hold out "
+            "by {hold_out_by} and {test_fraction}."
+        )
+
+
+def check_task(recipe: Recipe, data: Data) -> None:
+    """Refuse sequences for a model of rows, and the reverse; patience without rows."""
+    if recipe.series.time is None:
+        _check_without_time(data, recipe.series)
+    model, is_series = recipe.model.model, data.task == "series"
+    if is_series and not MODELS[model].takes_series:
+        raise OptionError(
+            "{} holds sequences, which {model} {} does not learn: use `ornstein train "
+            "--model latent-sde` or latent-ode.",
+            data.name,
+            model,
+        )
+    if not is_series and MODELS[model].takes_series:
+        raise OptionError(
+            "{model} {} learns sequences, and {} holds none: give a table with {time} "
+            "COLUMN, or mocap, toy/gbm, toy/lorenz, ...; or another {model}.",
+            model,
+            data.name,
+        )
+    if recipe.training.patience is not None and data.validation is None:
+        raise OptionError(
+            "{patience} needs rows to judge epochs by: add {validation_fraction} 0.1."
+        )
+
+
+def _check_without_time(data: Data, series: SeriesOptions) -> None:
+    """Refuse options that only a table with times reads."""
+    default = SeriesOptions()
+    for field in dataclasses.fields(series):
+        if getattr(series, field.name) == getattr(default, field.name):
+            continue
+        if field.name in _OF_ALL and data.task == "series":
+            continue
+        raise OptionError(
+            "{} is for sequences in a table of your own, whose column of times {time} "
+            "names: add it, or leave {} out.",
+            Option(field.name),
+            Option(field.name),
+        )

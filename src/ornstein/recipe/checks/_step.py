@@ -1,0 +1,109 @@
+"""What a step of training, and a test, ask of a model: from shapes alone."""
+
+import equinox as eqx
+import jax
+
+from ..._sentence import OptionError, Sentence
+from ...data import Data
+from ...functions import AbstractRandomFunction, Draw, are_whole_rounds, with_roughness
+from ...network import initial_state
+from .._recipe import Recipe
+from ..models import MODELS
+from ..options import MAX_COUNT
+
+
+def check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> None:
+    """Trace one step on its own number of rows, without running it.
+
+    A solver refuses steps and gradients that it cannot have, a network images that it
+    cannot take, a mixture fewer rows than components; an objective what is no bound.
+    """
+    options = recipe.training
+    batch_size = min(options.batch_size, len(data.train))
+    if batch_size % options.accumulate:
+        raise OptionError(
+            "{accumulate} {} does not divide the {} rows of a batch: give a number "
+            "that does, or leave it out.",
+            options.accumulate,
+            batch_size,
+        )
+    num_rows = batch_size // options.accumulate
+    num_steps = options.epochs * (len(data.train) // batch_size)
+    if num_steps > MAX_COUNT:
+        raise OptionError(
+            "{epochs} {} are {} steps, more than {} that are counted: give fewer.",
+            options.epochs,
+            num_steps,
+            MAX_COUNT,
+        )
+    if options.regularise_dynamics > 0:
+        model = with_roughness(model, options.roughness_order)
+    first = lambda leaf: jax.ShapeDtypeStruct((num_rows, *leaf.shape[1:]), leaf.dtype)
+    x = jax.tree.map(first, data.train.x)
+    member = model.member(0)
+    call = lambda x, key, state: member(x, key=key, index=None, state=state)
+    draw = eqx.filter_eval_shape(call, x, jax.random.key(0), initial_state(model))
+    if options.importance_weighted:
+        _check_importance(recipe, data, draw)
+
+
+def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
+    """Refuse what `ImportanceWeighted` refuses, in the words of the command line."""
+    options, num_data = recipe.training, len(data.train)
+    if draw.log_ratio is None:
+        needed = _missing_for_log_ratio(recipe)
+        remedy = f"give {' and '.join(needed)}, or leave it out"
+        remedy = Sentence(remedy) if needed else "leave it out"
+        raise OptionError(
+            "{importance_weighted} weighs each draw by its own log ratio of posterior "
+            "and prior, which {model} {} with these options does not have: {}.",
+            recipe.model.model,
+            remedy,
+        )
+    if options.accumulate > 1:
+        raise OptionError(
+            "{importance_weighted} takes each batch whole, and {accumulate} {} cuts "
+            "it into parts: leave one of them out.",
+            options.accumulate,
+        )
+    if draw.log_ratio == "shared" and options.batch_size < num_data:
+        raise OptionError(
+            "{importance_weighted} is no bound on {batch_size} {} of {} training "
+            "rows, which share their draws: give {batch_size} {}, or leave it out.",
+            options.batch_size,
+            num_data,
+            num_data,
+        )
+    if options.num_draws == 1:
+        raise OptionError(
+            "{importance_weighted} with {num_draws} 1 is the plain bound: give "
+            "{num_draws} 8, or leave it out."
+        )
+
+
+def _missing_for_log_ratio(recipe: Recipe) -> list[str]:
+    """What to give for draws with a log ratio: all of it, so that one call suffices."""
+    is_met = {
+        "estimator": recipe.solver.estimator == "full",
+        "weight_noise": recipe.weights.weight_noise == "plain",
+        "path_per_row": not recipe.model.path_per_row,
+    }
+    wanted = {
+        "estimator": "{estimator} full",
+        "weight_noise": "{weight_noise} plain",
+        "path_per_row": "no {path_per_row}",
+    }
+    options = MODELS[recipe.model.model].options
+    return [wanted[name] for name in wanted if name in options and not is_met[name]]
+
+
+def check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:
+    num_draws, num_strata = recipe.training.test_draws, model.num_strata
+    if not are_whole_rounds(num_draws, num_strata):
+        raise OptionError(
+            "{test_draws} {} would count some of the {} members or components more "
+            "often than others: give a multiple of {}.",
+            num_draws,
+            num_strata,
+            num_strata,
+        )

@@ -1,0 +1,51 @@
+"""A recipe's data: rows, images or sequences, by one door."""
+
+from collections.abc import Callable
+
+from ...data import Data, load
+from .._recipe import Recipe
+from ._arrange_series import arrange_series
+from ._first_rows import first_rows
+from ._series_table import load_sequences, on_model_time
+
+
+def load_data(
+    recipe: Recipe, *, change: Callable[[Data], Data] = lambda data: data
+) -> Data:
+    """What a recipe learns from, and is tested on.
+
+    Rows are left out as the recipe says, and validation rows held out of the training
+    rows that are left, but of a table of sequences before others are left out.
+    Sequences are learned from the points and at the tempos that the recipe says, and
+    cut into what is shown and what is asked.
+
+    Args:
+        recipe: its data and their options; for sequences its model's, too.
+        change: made to what is loaded, before sequences are cut.
+
+    Raises:
+        ValueError: for options that these data cannot have.
+    """
+    data = change(_whole(recipe))
+    return arrange_series(recipe, data) if data.task == "series" else data
+
+
+def _whole(recipe: Recipe) -> Data:
+    """All that is asked for, of which series are whole."""
+    options, series, seed = recipe.data, recipe.series, recipe.training.seed
+    if series.time is not None:
+        data = load_sequences(options, series, seed=seed)
+        data = first_rows(data, options.train_rows, options.test_rows)
+        return on_model_time(data, series.time_scale)
+    data = load(
+        options.data,
+        data_dir=options.data_dir,
+        split=options.split,
+        seed=seed,
+        target=options.target or None,
+        task=options.task,
+    )
+    data = first_rows(data, options.train_rows, options.test_rows)
+    if options.validation_fraction == 0:
+        return data
+    return data.with_validation(options.validation_fraction, seed=seed)

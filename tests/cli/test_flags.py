@@ -1,0 +1,30 @@
+"""One sentence, as Python's arguments and as the command line's flags."""
+
+import copy
+
+from ornstein import _sentence
+from ornstein._sentence import Option, OptionError, Sentence
+from ornstein.cli._flags import flagged, said
+from ornstein.data import DataNotFoundError
+
+REMEDY = Sentence("give {kl_weight} {}", 1.0)
+WHOLE = Sentence("{} is {!r}: {}.", Option("num_draws"), "{batch_size} --x", REMEDY)
+
+
+def test_each_front_end_spells_options_its_way():
+    """Catches an option inside a value or a remedy, and a value read as an option."""
+    assert WHOLE == "`num_draws` is '{batch_size} --x': give `kl_weight` 1.0."
+    assert flagged(WHOLE) == "--num-draws is '{batch_size} --x': give --kl-weight 1.0."
+    assert flagged(copy.deepcopy(WHOLE)) == flagged(WHOLE)
+    assert flagged("a_b {a_b} `a_b`") == "a_b {a_b} `a_b`"
+
+
+def test_errors_say_what_their_sentence_does():
+    """Catches kinds of error whose sentence the command line does not find."""
+    assert str(OptionError("{num_draws} {}", 2)) == "`num_draws` 2"
+    assert said(OptionError("{num_draws} {}", 2)) == "--num-draws 2"
+    assert said(DataNotFoundError(REMEDY)) == "give --kl-weight 1.0"
+    assert said(_sentence.does_nothing("a_b", "c_d", "e")) == (
+        "--a-b does nothing for --c-d e: leave it out."
+    )
+    assert said(FileNotFoundError(2, "No such file")) == "[Errno 2] No such file"
