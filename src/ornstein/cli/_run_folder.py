@@ -93,7 +93,7 @@ def check_new(path: Path, inputs: Iterable[Path], *, overwrite: bool) -> None:
         if not overwrite:
             raise FileExistsError(
                 f"{path} is a run already{note}: go on with "
-                f"`{RunFolder(path).resuming}`, replace it with --overwrite, or choose "
+                f"{RunFolder(path).resuming}, replace it with --overwrite, or choose "
                 "another folder with --out."
             )
 
@@ -291,7 +291,7 @@ def check_kept(run: RunFolder) -> None:
     except UnreadableError as error:
         raise CheckpointError(
             f"{final} should be the trained model's file ({error}): move it away, and "
-            f"`{run.resuming}` writes the model again from the last checkpoint."
+            f"{run.resuming} writes the model again from the last checkpoint."
         ) from error
 
 

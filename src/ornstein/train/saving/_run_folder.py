@@ -92,12 +92,12 @@ class RunFolder(eqx.Module):
 
     @property
     def resuming(self) -> str:
-        """The command that goes on with the run."""
+        """The command that goes on with the run, as sentences quote it."""
         try:
             command = "sample" if "sampling" in self.config else "train"
         except ValueError:  # damaged, as that command will say
             command = "train"
-        return f"ornstein {command} --resume {self.path}"
+        return f"`ornstein {command} --resume {self.path}`"
 
     @property
     def replaced(self) -> list[Path]:
@@ -136,7 +136,7 @@ class RunFolder(eqx.Module):
         if not path.is_file():
             raise FileNotFoundError(
                 f"{self.path} has no result.json yet: finish the run with "
-                f"`{self.resuming}`, or judge it with `ornstein evaluate`."
+                f"{self.resuming}, or judge it with `ornstein evaluate`."
             )
         return _read_object(path, "judge the run again with `ornstein evaluate`")
 
