@@ -1,6 +1,7 @@
 """What `fit` refuses before any work."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -79,7 +80,7 @@ def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
     return x, y
 
 
-def describe_failure(record: dict[str, float], loss_terms: tuple[str, ...]) -> str:
+def describe_failure(record: Mapping[str, Any], loss_terms: tuple[str, ...]) -> str:
     """Which part of the loss stopped being a number, and the likely cause."""
     bad = [name for name in loss_terms if not math.isfinite(record[name])]
     if "log_likelihood" in bad:

@@ -1,14 +1,16 @@
 """Many steps at a time: in one compiled call, or batch by batch."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import PRNGKeyArray, PyTree
+from .._types import Array, Int, PRNGKeyArray, PyTree
 from ._step import Trainer, TrainState
+from .records import StepRecord
 
 MAX_STEPS = 512
 """Steps in one compiled call, at most; the number taken is not part of the program."""
@@ -20,7 +22,7 @@ class AbstractLoop(eqx.Module):
     @abc.abstractmethod
     def run(
         self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
-    ) -> tuple[TrainState, np.ndarray]:
+    ) -> tuple[TrainState, StepRecord]:
         """Take one step for each batch, and stop after the first non-finite one.
 
         Args:
@@ -29,7 +31,7 @@ class AbstractLoop(eqx.Module):
             key: of the run; step k uses `fold_in(key, k)`.
 
         Returns:
-            The state after the last step, and one row of records for each step.
+            The state after the last step, and what each recorded, the steps leading.
         """
 
 
@@ -48,14 +50,14 @@ class InMemory(AbstractLoop):
 
     def run(
         self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
-    ) -> tuple[TrainState, np.ndarray]:
+    ) -> tuple[TrainState, StepRecord]:
         """See `AbstractLoop.run`."""
         padded = np.zeros((self.max_steps, len(indices[0])), np.int32)
         padded[: len(indices)] = indices
         num_steps = jnp.asarray(len(indices), jnp.int32)
         inputs = (self.trainer, self.data, jnp.asarray(padded), num_steps, key)
         state, records, num_done = _run_steps(inputs, state)
-        return state, np.asarray(records, np.float64)[: int(num_done)]
+        return state, _on_host(records, int(num_done))
 
 
 class BatchByBatch(AbstractLoop):
@@ -74,24 +76,23 @@ class BatchByBatch(AbstractLoop):
 
     def run(
         self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
-    ) -> tuple[TrainState, np.ndarray]:
+    ) -> tuple[TrainState, StepRecord]:
         """See `AbstractLoop.run`."""
-        records = []
-        for rows in indices:
+        records = _room_for(self.trainer, max(MAX_STEPS, len(indices)))
+        for i, rows in enumerate(indices):
             batch = jax.tree.map(lambda a, rows=rows: jnp.asarray(a[rows]), self.data)
-            state, record = _run_one_step((self.trainer, batch, key), state)
-            records.append(record)
+            inputs = (self.trainer, batch, key, jnp.asarray(i, jnp.int32))
+            state, records = _run_one_step(inputs, (state, records))
         # Records are read only here, so that a device never waits for the host.
-        records = np.asarray(jnp.stack(records), np.float64)
-        bad = np.flatnonzero(~_finite(records, self.trainer, np))
-        return state, records[: bad[0] + 1] if bad.size else records
+        found = _on_host(records, len(indices))
+        bad = np.flatnonzero(~_is_finite(found, np))
+        return state, _on_host(records, bad[0] + 1) if bad.size else found
 
 
 @eqx.filter_jit(donate="all-except-first")
 def _run_steps(inputs, state):
     trainer, data, indices, num_steps, key = inputs
-    width = len(trainer.names) + 3 * trainer.num_bins
-    records = jnp.zeros((indices.shape[0], width))
+    records = _room_for(trainer, indices.shape[0])
 
     def is_going(carry):
         i, ok, _, _ = carry
@@ -102,8 +103,7 @@ def _run_steps(inputs, state):
         batch = jax.tree.map(lambda a: a[indices[i]], data)
         step_key = jax.random.fold_in(key, state.step)
         state, record = trainer.step(state, batch, key=step_key)
-        ok = _finite(record, trainer, jnp)
-        return i + 1, ok, state, records.at[i].set(record.astype(records.dtype))
+        return i + 1, _is_finite(record, jnp), state, _put(records, record, i)
 
     start = (jnp.zeros((), jnp.int32), jnp.asarray(True), state, records)
     num_done, _, state, records = jax.lax.while_loop(is_going, next_step, start)
@@ -111,13 +111,32 @@ def _run_steps(inputs, state):
 
 
 @eqx.filter_jit(donate="all-except-first")
-def _run_one_step(inputs, state):
-    trainer, batch, key = inputs
-    return trainer.step(state, batch, key=jax.random.fold_in(key, state.step))
+def _run_one_step(inputs, state_and_records):
+    trainer, batch, key, i = inputs
+    state, records = state_and_records
+    step_key = jax.random.fold_in(key, state.step)
+    state, record = trainer.step(state, batch, key=step_key)
+    return state, _put(records, record, i)
 
 
-def _finite(records, trainer, np_like):
-    """Whether loss and gradient are numbers, for one row of records or for many."""
-    loss = records[..., trainer.names.index("loss")]
-    grad_norm = records[..., trainer.names.index("grad_norm")]
-    return np_like.isfinite(loss) & np_like.isfinite(grad_norm)
+def _room_for(trainer: Trainer, num_steps: int) -> StepRecord:
+    """Room for the records of several steps, on the device."""
+    room = lambda a: jnp.zeros((num_steps, *a.shape))
+    return jax.tree.map(room, trainer.no_record())
+
+
+def _put(records: StepRecord, record: StepRecord, i: Int[Array, ""]) -> StepRecord:
+    """`records` with that of step `i`."""
+    put = lambda room, new: room.at[i].set(new.astype(room.dtype))
+    return jax.tree.map(put, records, record)
+
+
+def _on_host(records: StepRecord, num_steps: int) -> StepRecord:
+    """The first of several records, in double precision."""
+    first = lambda a: np.asarray(a, np.float64)[:num_steps]
+    return jax.tree.map(first, records)
+
+
+def _is_finite(record: StepRecord, np_like: Any) -> Any:
+    """Whether loss and gradient are numbers, in one step or in each of several."""
+    return np_like.isfinite(record.of_loss.loss) & np_like.isfinite(record.grad_norm)

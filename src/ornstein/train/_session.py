@@ -22,7 +22,7 @@ from ._shuffle import batch_indices
 from ._step import Trainer, TrainState
 from ._validate import validate
 from ._validation import Validation
-from .records import Callback, EventsFile, History, MetricsFile, Plan
+from .records import Callback, EventsFile, History, MetricsFile, Plan, StepRecord
 from .saving import (
     checkpoints,
     load_checkpoint,
@@ -90,7 +90,7 @@ class Session:
             self.callbacks = [*own, *callbacks]
         self.state = start
         self.started = started
-        self.history = History(trainer.names, trainer.num_bins, trainer.steps_per_epoch)
+        self.history = History(trainer.no_record(), trainer.steps_per_epoch)
         mean = None if trainer.ema_decay is None else start.params
         like = (start.params, start.model_state, mean)
         rule = None if validation is None else validation.early_stopping
@@ -183,16 +183,16 @@ class Session:
             num_taken = min(num_next, self._steps_to_boundary(step))
             begin = time.monotonic()
             self.is_between_steps = False
-            self.state, rows = self.loop.run(
+            self.state, records = self.loop.run(
                 self.state, list(islice(batches, num_taken)), key=self.step_key
             )
             took = time.monotonic() - begin
-            self._check_finite(step, rows)
+            self._check_finite(step, records)
             if step == 0:
-                self._report_first(rows[0])
+                self._report_first(records.at(0))
             step += num_taken
-            completed = self.history.add(rows, time.monotonic() - self.started)
-            self._tell(step, rows[-1], completed)
+            completed = self.history.add(records, time.monotonic() - self.started)
+            self._tell(step, records.at(-1), completed)
             if time.monotonic() - self.saved >= self.save_every:
                 self._save()
             # Grown gently, as the first call also compiled.
@@ -208,7 +208,7 @@ class Session:
         period = self.validation.every * self.trainer.steps_per_epoch
         return min(to_end, period - step % period)
 
-    def _tell(self, step: int, row: np.ndarray, completed: list[dict]) -> None:
+    def _tell(self, step: int, last: StepRecord, completed: list[dict]) -> None:
         """Validate if it is time, and tell the callbacks."""
         is_boundary = completed and completed[-1]["step"] == step
         if self.validation is not None and is_boundary:
@@ -218,7 +218,7 @@ class Session:
                 completed[-1] |= self._validate(self.validation, epoch)
         self.is_between_steps = True
         for callback in self.callbacks:
-            callback.advance(step, self.history.so_far(row))
+            callback.advance(step, self.history.so_far(last))
             for record in completed:
                 callback.epoch(record)
 
@@ -260,11 +260,11 @@ class Session:
         step = self.history.num_steps
         save_checkpoint(self.folder.checkpoints, step, self._tree(), meta)
 
-    def _check_finite(self, step: int, rows: np.ndarray) -> None:
-        record = dict(zip(self.trainer.names, rows[-1], strict=False))
+    def _check_finite(self, step: int, records: StepRecord) -> None:
+        record = records.at(-1).by_name()
         if np.isfinite(record["loss"]) and np.isfinite(record["grad_norm"]):
             return
-        failed = step + len(rows) - 1
+        failed = step + len(records.grad_norm) - 1
         cause = describe_failure(record, ("log_likelihood", "kl", "local_kl"))
         rates = ", ".join(
             f"{name} {record[name]:.3g}"
@@ -293,9 +293,9 @@ class Session:
             return "no checkpoint was asked for"
         return f"the last good checkpoint is {checkpoints(self.folder.checkpoints)[-1]}"
 
-    def _report_first(self, row: np.ndarray) -> None:
+    def _report_first(self, first: StepRecord) -> None:
         """Say on which scales the run begins: a wrong one shows here."""
-        record = dict(zip(self.trainer.names, row, strict=False))
+        record = first.by_name()
         num_data = self.trainer.num_data
         logger.info(
             "step 0: loss %.4g nats per example; log likelihood %.4g per example, KL "

@@ -13,7 +13,7 @@ from ..likelihood import AbstractClassLikelihood
 from ._elbo import AbstractObjective, elbo_loss
 from ._kl_weight import KLWeight
 from ._optimiser import Optimisation
-from .records import NUM_BINS, calibration_sums
+from .records import NUM_BINS, LossRecord, StepRecord, calibration_sums
 
 
 class TrainState(eqx.Module):
@@ -95,27 +95,31 @@ class Trainer(eqx.Module):
         """(model, likelihood) with these trained leaves."""
         return eqx.combine(params, self.frozen)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What `step` records, in order; calibration sums follow for classes."""
-        names = ["loss", "elbo", "log_likelihood", "kl", "local_kl", *self.terms]
-        names += ["grad_norm", "kl_weight"]
-        names += [] if self.regularise_dynamics is None else ["roughness"]
-        names += [_suffixed("learning_rate", n) for n in sorted(self._rates)]
-        if self.snr_decay is not None:
-            labels = sorted(set(jax.tree.leaves(self.labels)))
-            names += [_suffixed("gradient_snr", n) for n in labels]
-        return tuple(names)
-
-    @property
-    def num_bins(self) -> int:
-        """Calibration bins after the named records: 0 where there are no classes."""
-        _, likelihood = self.frozen
-        return NUM_BINS if isinstance(likelihood, AbstractClassLikelihood) else 0
+    def no_record(self) -> StepRecord:
+        """A record of zeros, in the structure of those that `step` gives."""
+        zero = jnp.zeros(())
+        of_loss = LossRecord(
+            loss=zero,
+            elbo=zero,
+            log_likelihood=zero,
+            kl=zero,
+            local_kl=zero,
+            terms=dict.fromkeys(self.terms, zero),
+            roughness=None if self.regularise_dynamics is None else zero,
+        )
+        has_snr = self.snr_decay is not None
+        return StepRecord(
+            of_loss,
+            grad_norm=zero,
+            kl_weight=zero,
+            learning_rate=dict.fromkeys(self.optimisation.rates, zero),
+            gradient_snr=dict.fromkeys(self._label_names, zero) if has_snr else {},
+            calibration=jnp.zeros((3, NUM_BINS)) if self._has_classes else None,
+        )
 
     def step(
         self, state: TrainState, batch: tuple[PyTree, PyTree], *, key: PRNGKeyArray
-    ) -> tuple[TrainState, Float[Array, " records"]]:
+    ) -> tuple[TrainState, StepRecord]:
         """Move the trained leaves against the gradient of one batch's loss.
 
         Args:
@@ -124,8 +128,7 @@ class Trainer(eqx.Module):
             key: of the augmentation and the draws.
 
         Returns:
-            The state after it, and one row of records: those of `names`, then the
-            calibration sums.
+            The state after it, and what there is to record.
         """
         augment_key, draw_key = jax.random.split(key)
         if self.augmentation is not None:
@@ -134,18 +137,20 @@ class Trainer(eqx.Module):
         kl_factor = self.kl.split.factor(
             state.step % self.steps_per_epoch, self.steps_per_epoch
         )
-        grads, records, sums, model_state = self._gradient(
+        grads, of_loss, calibration, model_state = self._gradient(
             state, batch, kl_weight, kl_factor, draw_key
         )
         grad_norm = optax.tree.norm(grads)
-        records |= {"grad_norm": grad_norm, "kl_weight": kl_weight}
-        for name, rate in self._rates.items():
-            records[_suffixed("learning_rate", name)] = jnp.asarray(rate(state.step))
+        rates = self.optimisation.rates
+        learning_rate = {
+            name: jnp.asarray(rate(state.step)) for name, rate in rates.items()
+        }
         if self.clip_norm is not None:
             # The same rule as `optax.clip_by_global_norm`, on the norm at hand.
             shrink = jnp.minimum(1.0, self.clip_norm / jnp.maximum(grad_norm, 1e-30))
             grads = jax.tree.map(lambda g: g * shrink.astype(g.dtype), grads)
-        moments = self._update_moments(state, grads, records)
+        moments = self._update_moments(state, grads)
+        gradient_snr = self._gradient_snr(moments, state.step + 1, of_loss.loss.dtype)
         updates, opt_state = self.optimisation.transform.update(
             grads, state.opt_state, state.params
         )
@@ -153,10 +158,12 @@ class Trainer(eqx.Module):
         ema = state.ema
         if self.ema_decay is not None:
             ema = _running_mean(ema, params, self.ema_decay)
-        row = [records[name].astype(grad_norm.dtype) for name in self.names]
-        row = jnp.concatenate([jnp.stack(row), sums.astype(grad_norm.dtype)])
+        record = StepRecord(
+            of_loss, grad_norm, kl_weight, learning_rate, gradient_snr, calibration
+        )
+        record = jax.tree.map(lambda a: a.astype(grad_norm.dtype), record)
         state = TrainState(params, opt_state, model_state, moments, ema, state.step + 1)
-        return state, row
+        return state, record
 
     def averaged(self, state: TrainState) -> PyTree:
         """The running mean of the parameters, with its start at zero divided out."""
@@ -165,11 +172,16 @@ class Trainer(eqx.Module):
         return jax.tree.map(lambda leaf: leaf / weight.astype(leaf.dtype), state.ema)
 
     @property
-    def _rates(self):
-        return self.optimisation.rates
+    def _label_names(self) -> list[str]:
+        return sorted(set(jax.tree.leaves(self.labels)))
+
+    @property
+    def _has_classes(self) -> bool:
+        _, likelihood = self.frozen
+        return isinstance(likelihood, AbstractClassLikelihood)
 
     def _gradient(self, state, batch, kl_weight, kl_factor, key):
-        """Gradient, records, calibration sums and new batch statistics of a batch."""
+        """Gradient, parts of the loss, calibration sums, new batch statistics."""
 
         def loss_fn(params, batch, model_state):
             model, likelihood = self.combine(params)
@@ -187,21 +199,20 @@ class Trainer(eqx.Module):
                 rematerialise=self.rematerialise,
                 regularise_dynamics=self.regularise_dynamics,
             )
-            records = {
-                "loss": loss,
-                "elbo": info.elbo,
-                "log_likelihood": info.log_likelihood,
-                "kl": info.kl,
-                "local_kl": info.local_kl,
-            }
-            records |= info.terms
-            if self.regularise_dynamics is not None:
-                records["roughness"] = info.roughness
-            sums = jnp.zeros(0)
+            of_loss = LossRecord(
+                loss=loss,
+                elbo=info.elbo,
+                log_likelihood=info.log_likelihood,
+                kl=info.kl,
+                local_kl=info.local_kl,
+                terms={name: info.terms[name] for name in self.terms},
+                roughness=None if self.regularise_dynamics is None else info.roughness,
+            )
+            sums = None
             if isinstance(likelihood, AbstractClassLikelihood):
                 probs = jnp.mean(likelihood.probs(info.output), axis=(0, 1))
-                sums = calibration_sums(probs, batch[1]).ravel()
-            return loss, (records, sums, info.state)
+                sums = calibration_sums(probs, batch[1])
+            return loss, (of_loss, sums, info.state)
 
         grad_fn = jax.grad(loss_fn, has_aux=True)
         if self.accumulate == 1:
@@ -214,10 +225,10 @@ class Trainer(eqx.Module):
         # Every part meets the same draw (one key), as one big batch would; that makes
         # the mean of the parts' gradients the big batch's.
         def next_part(model_state, part):
-            grads, (records, sums, model_state) = grad_fn(
+            grads, (of_loss, sums, model_state) = grad_fn(
                 state.params, part, model_state
             )
-            return model_state, (grads, records, sums)
+            return model_state, (grads, of_loss, sums)
 
         first, rest = (
             jax.tree.map(lambda a: a[0], parts),
@@ -231,22 +242,27 @@ class Trainer(eqx.Module):
             return (model_state, jax.tree.map(jnp.add, total, new)), None
 
         (model_state, total), _ = jax.lax.scan(add_part, (model_state, total), rest)
-        grads, records, sums = total
+        grads, of_loss, sums = total
         mean = lambda tree: jax.tree.map(lambda a: a / self.accumulate, tree)
-        return mean(grads), mean(records), sums, model_state
+        return mean(grads), mean(of_loss), sums, model_state
 
-    def _update_moments(self, state, grads, records):
-        """Running moments of the gradient; at an epoch's end, their ratio.
-
-        For each label, the mean over entries of |mean| / standard deviation. Two
-        passes over the parameters a step; the ratio itself is taken once an epoch.
-        """
+    def _update_moments(self, state, grads):
+        """Running moments of the gradient: two passes over the parameters a step."""
         if self.snr_decay is None:
             return None
         mean = _running_mean(state.moments[0], grads, self.snr_decay)
         squares = jax.tree.map(jnp.square, grads)
         square = _running_mean(state.moments[1], squares, self.snr_decay)
-        step = state.step + 1
+        return mean, square
+
+    def _gradient_snr(self, moments, step, dtype) -> dict[str, Float[Array, ""]]:
+        """For each label, the mean over entries of |mean| / standard deviation.
+
+        Once an epoch, at its end; NaN before.
+        """
+        if self.snr_decay is None:
+            return {}
+        mean, square = moments
         unbias = 1.0 / (1.0 - self.snr_decay ** step.astype(float))
 
         def entry_ratios(m, s):
@@ -259,15 +275,16 @@ class Trainer(eqx.Module):
             ms = _leaves_of(mean, self.labels, name)
             ss = _leaves_of(square, self.labels, name)
             total = sum(entry_ratios(m, s) for m, s in zip(ms, ss, strict=True))
-            return jnp.asarray(total / sum(m.size for m in ms), records["loss"].dtype)
+            return jnp.asarray(total / sum(m.size for m in ms), dtype)
 
-        for name in sorted(set(jax.tree.leaves(self.labels))):
-            records[_suffixed("gradient_snr", name)] = jax.lax.cond(
+        return {
+            name: jax.lax.cond(
                 step % self.steps_per_epoch == 0,
                 lambda name=name: ratio(name),
-                lambda: jnp.full((), jnp.nan, records["loss"].dtype),
+                lambda: jnp.full((), jnp.nan, dtype),
             )
-        return mean, square
+            for name in self._label_names
+        }
 
 
 def _copy(leaf):
@@ -287,8 +304,3 @@ def _running_mean(mean, new, decay):
 def _leaves_of(tree, labels, name):
     pairs = zip(jax.tree.leaves(tree), jax.tree.leaves(labels), strict=True)
     return [leaf for leaf, label in pairs if label == name]
-
-
-def _suffixed(record: str, label: str) -> str:
-    """`record` for the weights, `record_noise` for the noise."""
-    return record if label == "weights" else f"{record}_{label}"

@@ -13,3 +13,4 @@ from ._callbacks import (
 )
 from ._history import History as History
 from ._progress import ProgressBar as ProgressBar
+from ._step_record import LossRecord as LossRecord, StepRecord as StepRecord

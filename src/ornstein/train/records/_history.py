@@ -1,11 +1,14 @@
 """Steps' records added up to epochs'."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from ._calibration import accuracy_and_ece
+from ._step_record import StepRecord
 
 LAST_OF_EPOCH = ("learning_rate", "kl_weight", "gradient_snr")
 """Records (with any suffix) of which an epoch keeps the last; of others, the mean."""
@@ -18,17 +21,17 @@ class History:
     compiled into one call.
 
     Args:
-        names: of a step's records.
-        num_bins: calibration bins that follow them, or 0.
+        like: a step's record, for its structure.
         steps_per_epoch: how many steps make an epoch.
     """
 
-    def __init__(self, names: tuple[str, ...], num_bins: int, steps_per_epoch: int):
-        self.names = names
-        self.num_bins = num_bins
+    def __init__(self, like: StepRecord, steps_per_epoch: int):
+        self.names = tuple(like.by_name())
+        self.is_calibrated = like.calibration is not None
         self.steps_per_epoch = steps_per_epoch
         self.records: list[dict[str, Any]] = []
-        self._sums = np.zeros(len(names) + 3 * num_bins)
+        # As checkpoints keep them: numbers in the order of names, calibration behind.
+        self._sums = np.zeros(sum(np.size(leaf) for leaf in jax.tree.leaves(like)))
         self._count = 0
 
     @property
@@ -36,19 +39,23 @@ class History:
         """Steps seen so far."""
         return len(self.records) * self.steps_per_epoch + self._count
 
-    def add(self, rows: np.ndarray, seconds: float) -> list[dict[str, Any]]:
+    def add(self, steps: StepRecord, seconds: float) -> list[dict[str, Any]]:
         """Add steps; return the records of the epochs that they completed.
 
         Args:
-            rows: one row of records for each step.
+            steps: what they recorded, the steps leading.
             seconds: of training, until now.
         """
         completed = []
+        rows = np.column_stack(list(steps.by_name().values()))
+        if steps.calibration is not None:
+            sums = np.reshape(steps.calibration, (len(rows), -1))
+            rows = np.concatenate([rows, sums], axis=1)
         for row in rows:
             self._sums += row
             self._count += 1
             if self._count == self.steps_per_epoch:
-                record = self._record(row)
+                record = self._record(dict(zip(self.names, row, strict=False)))
                 epoch = len(self.records) + 1
                 step = epoch * self.steps_per_epoch
                 record = {"epoch": epoch, "step": step, "seconds": seconds} | record
@@ -58,13 +65,13 @@ class History:
                 self._count = 0
         return completed
 
-    def so_far(self, row: np.ndarray) -> dict[str, Any]:
+    def so_far(self, last: StepRecord) -> dict[str, Any]:
         """The record of the epoch under way (or just ended), for a progress bar.
 
         Args:
-            row: the last step's records.
+            last: what the last step recorded.
         """
-        return self._record(row) if self._count else dict(self.records[-1])
+        return self._record(last.by_name()) if self._count else dict(self.records[-1])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """One array over epochs for each record; NaN where an epoch has none."""
@@ -92,14 +99,13 @@ class History:
         self._sums = np.array(sums)
         self._count = saved["count"]
 
-    def _record(self, row: np.ndarray) -> dict[str, float]:
-        num_names = len(self.names)
+    def _record(self, last: Mapping[str, Any]) -> dict[str, float]:
         record = {}
-        for name, total, last in zip(self.names, self._sums, row, strict=False):
+        for name, total in zip(self.names, self._sums, strict=False):
             keep_last = name.startswith(LAST_OF_EPOCH)
-            record[name] = float(last if keep_last else total / self._count)
-        if self.num_bins:
-            record |= accuracy_and_ece(self._sums[num_names:].reshape(3, -1))
+            record[name] = float(last[name] if keep_last else total / self._count)
+        if self.is_calibrated:
+            record |= accuracy_and_ece(self._sums[len(self.names) :].reshape(3, -1))
         return record
 
 
