@@ -348,6 +348,12 @@ def test_package_keeps_to_the_house(check: Callable[[Path], Iterator[str]]):
     assert not violations, "\n" + "\n".join(violations)
 
 
+def test_every_layer_has_its_members():
+    """Catches a member of LAYERS that moved away (seen: `predict`)."""
+    there = {source.unit for source in read(PACKAGE).values()}
+    assert set(HEIGHT) <= there, set(HEIGHT) - there
+
+
 ABSTRACT = "class AbstractA:\n    @abc.abstractmethod\n    def f(self): ...\n"
 PLANTED = {
     "up": (check_layers, {"sde/_a.py": "from ..train import fit"}, "upwards: train"),

@@ -12,7 +12,7 @@ import pytest
 from ornstein.cli import main
 from ornstein.cli._reproduce import ExperimentName
 from ornstein.recipe import _provenance
-from ornstein.studies import EXPERIMENTS, Experiment, Study, _ledger, _study
+from ornstein.studies import EXPERIMENTS, Experiment, Study, _ledger, _train_and_judge
 from ornstein.studies.sdebnn import _fig8
 
 
@@ -219,7 +219,7 @@ def test_pieces_of_before_are_of_unknown_origin(calls: _Calls):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fig8"])
 def test_reproduce(name: str, tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.setitem(_study.TOY_EPOCHS, "quick", 2)
+    monkeypatch.setitem(_train_and_judge.TOY_EPOCHS, "quick", 2)
     make = _fig8.preset_recipe
     tiny = {"width": "2", "drift_widths": "2", "num_inducing": 0, "dt": 0.5}
     tiny |= {"num_draws": 1, "test_draws": 2}

@@ -17,7 +17,7 @@ from ..train import CheckpointError, NonFiniteError
 from ._evaluate import Evaluate
 from ._flags import said
 from ._info import Info
-from ._parse import UsageError, parse
+from ._parse import parse
 from ._predict import Predict
 from ._prune import Prune
 from ._reproduce import Reproduce
@@ -25,6 +25,7 @@ from ._sample import Sample
 from ._signals import Interruption, Terminated, handled
 from ._terminal import Terminal
 from ._train import Train
+from ._usage import UsageError
 
 COMMANDS = {
     "train": Train,

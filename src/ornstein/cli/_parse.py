@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import io
-import re
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from ..recipe import (
     KernelName,
     ModelName,
     PresetName,
+    Recipe,
     check_numbers,
     default_model,
     preset_recipe,
@@ -21,23 +21,15 @@ from ..recipe import (
 )
 from ._sample import Sample
 from ._train import Train
-
-# Around a line, and instead of one; of ASCII where standard output is not UTF-8.
-_FRAME = re.compile(r"^\s*[╭╰│|+]|[╮╯│|+]\s*$")
-_RULE = re.compile(r"[\s─-]*")
-_RESUME_ALONE = {"resume", "json"}
-
-
-class UsageError(ValueError):
-    """Arguments that no command takes."""
+from ._usage import UsageError, speak
 
 
 @dataclasses.dataclass(frozen=True)
 class _Peek:
     """What decides the other options' defaults."""
 
-    data: str = "digits"
-    preset: PresetName = "cpu"
+    data: str = Recipe().data.data
+    preset: PresetName = Train.preset
     model: ModelName | None = None
     network: str | None = None
     time: str | None = None
@@ -84,7 +76,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         for name, command in commands.items()
     )
     # Known at run time only, hence no `|`.
-    command = _speak(
+    command = speak(
         typing.Union[choices],  # noqa: UP007
         args=list(args),
         prog="ornstein",
@@ -116,28 +108,3 @@ def _peek(args: Sequence[str]) -> _Peek:
     except SystemExit:
         return _Peek()  # the whole parse says what is wrong
     return peek
-
-
-def _speak(kind: Any, **kwargs: Any) -> Any:
-    """`tyro.cli` with its errors as one sentence rather than a frame of lines."""
-    errors = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(errors):
-            return tyro.cli(kind, **kwargs)
-    except SystemExit as stop:
-        if stop.code in (0, None):
-            raise
-        raise UsageError(_sentence(errors.getvalue())) from None
-
-
-def _sentence(frame: str) -> str:
-    """What a frame of tyro's says, without its title, drawing and advice."""
-    said = []
-    for line in frame.splitlines()[1:]:
-        text = _FRAME.sub("", line).strip()
-        text = "" if _RULE.fullmatch(text) else text
-        if said and (not text or text.startswith(("Got errors", "For full"))):
-            break
-        said.append(text)
-    sentence = re.sub(r"\s+", " ", " ".join(said)).strip().rstrip(".")
-    return f"{sentence}: `ornstein COMMAND --help` lists what each option takes."

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from ._study import Experiment
+from ._experiment import Experiment
 
 PLACES = {
     "fig1": "sdebnn._fig1:FIG1",

@@ -13,13 +13,13 @@ from ornstein.functions import ImplicitBNN
 from ornstein.nn import MLP
 from ornstein.studies import Study
 from ornstein.studies.implicit import (
-    _cases as _ibnn_cases,
     _components as _ibnn_components,
     _fig1 as _ibnn_fig1,
     _fig2 as _ibnn_fig2,
     _fig3 as _ibnn_fig3,
     _fig4 as _ibnn_fig4,
     _lenet as _ibnn_lenet,
+    _trained_networks,
 )
 
 
@@ -151,8 +151,8 @@ def _digits(name: str, *args: object, **kwargs: object) -> Data:
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    monkeypatch.setattr(_ibnn_cases, "load", _digits)
-    monkeypatch.setattr(_ibnn_cases, "BATCH_SIZE", 40)
+    monkeypatch.setattr(_trained_networks, "load", _digits)
+    monkeypatch.setattr(_trained_networks, "BATCH_SIZE", 40)
     small = {"epochs": 1, "train_rows": 80, "test_rows": 50, "num_draws": 1}
     lenet = _ibnn_lenet.LENET["quick"]._replace(**small)
     monkeypatch.setitem(_ibnn_lenet.LENET, "quick", lenet)
@@ -186,7 +186,7 @@ def test_surfaces_and_samples(study: Study, monkeypatch: pytest.MonkeyPatch):
         assert row["notes"] == ["on mnist, for fashion_mnist was not found"]
     assert (study.folder / "components.png").is_file()
 
-    monkeypatch.setattr(_ibnn_cases, "fit", None)
+    monkeypatch.setattr(_trained_networks, "fit", None)
     rows = _ibnn_fig3.IBNN_FIG3.run(study)
     assert [row["class"] for row in rows] == list("abcdabcd")
     test = _digits("mnist").test

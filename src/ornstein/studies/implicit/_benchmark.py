@@ -8,8 +8,8 @@ folder (`--out`) use the networks that were trained there.
 
 from typing import Any
 
-from .._study import Experiment, Study
-from ._cases import CASES, load_case, scored
+from .._experiment import Experiment, Study
+from ._trained_networks import CASES, load_case, scored
 
 
 def _run(study: Study) -> list[dict[str, Any]]:

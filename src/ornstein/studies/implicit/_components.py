@@ -9,9 +9,9 @@ from ... import nn
 from ...plot import method_curves
 from ...recipe import ScaleName
 from ...report import save_figure
-from .._study import Experiment, Study
-from ._cases import Case, num_components
+from .._experiment import Experiment, Study
 from ._lenet import LENET, load_or_instead, tested
+from ._trained_networks import Case, num_components
 
 _METHODS = tuple(f"ibnn-{num}" for num in (4, 8, 16, 24, 32))
 _SCORES = {

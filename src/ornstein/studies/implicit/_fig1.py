@@ -44,7 +44,7 @@ from ...prior import fan_in_prior
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...train import Fit, KLWeight, fit
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 DEPTHS = (1, 2, 3, 4, 5)
 METHODS = ("BNN-VI", "iBNN")

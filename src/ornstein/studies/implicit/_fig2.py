@@ -20,9 +20,9 @@ from ...network import Network
 from ...plot import loss_surfaces
 from ...recipe import ScaleName
 from ...report import save_figure
-from .._study import Experiment, Study
-from ._cases import trained
+from .._experiment import Experiment, Study
 from ._lenet import LENET, load_or_instead, tested
+from ._trained_networks import trained
 
 _METHOD = "ibnn-8"
 _GRID: dict[ScaleName, int] = {"quick": 17, "gpu": 41, "full": 41}

@@ -14,9 +14,9 @@ from ..._types import Array, Float
 from ...plot import softmax_samples
 from ...prediction import predict
 from ...report import save_figure
-from .._study import Experiment, Study
-from ._cases import num_test_draws, trained
+from .._experiment import Experiment, Study
 from ._lenet import LENET, load_or_instead
+from ._trained_networks import num_test_draws, trained
 
 _METHOD = "ibnn-8"
 _NUM_CLASSES = 4

@@ -14,9 +14,9 @@ from ... import nn
 from ...plot import method_curves
 from ...recipe import ScaleName
 from ...report import save_figure
-from .._study import Experiment, Study
-from ._cases import Case
+from .._experiment import Experiment, Study
 from ._lenet import load_or_instead, tested
+from ._trained_networks import Case
 
 WIDTHS = (1, 2, 4, 8)
 _METHODS = ("sgd", "bnn-vi", "ibnn-8")

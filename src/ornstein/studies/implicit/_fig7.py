@@ -6,8 +6,8 @@ import numpy as np
 
 from ...plot import method_curves
 from ...report import save_figure
-from .._study import Experiment, Study
-from ._cases import CASES, load_case, scored
+from .._experiment import Experiment, Study
+from ._trained_networks import CASES, load_case, scored
 
 _FEWEST = 10
 """Rows in a bin, below which its gap is noise and is left out of the figure."""

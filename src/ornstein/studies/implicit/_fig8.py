@@ -9,8 +9,8 @@ from ...evaluation import noise_sweep
 from ...plot import method_curves
 from ...recipe import ScaleName
 from ...report import save_figure
-from .._study import Experiment, Study
-from ._cases import CASES, is_implicit, load_case, num_components, trained
+from .._experiment import Experiment, Study
+from ._trained_networks import CASES, is_implicit, load_case, num_components, trained
 
 _ROWS: dict[ScaleName, int] = {"quick": 500, "gpu": 10_000, "full": 10_000}
 

@@ -12,8 +12,8 @@ from ...data import Data, DataNotFoundError
 from ...evaluation import evaluate
 from ...prediction import predict
 from ...recipe import ScaleName
-from .._study import Study
-from ._cases import Case, load_case, num_test_draws, trained
+from .._experiment import Study
+from ._trained_networks import Case, load_case, num_test_draws, trained
 
 _LENET = Case(
     "lenet",

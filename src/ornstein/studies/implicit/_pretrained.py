@@ -31,7 +31,7 @@ from ...network import initial_state
 from ...prediction import Fitted, FittedModel, predict
 from ...recipe import ScaleName
 from ...train import Constant, KLWeight, Linear, Run, RunFolder, fit, implicit_options
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._photographs import OfBytes, Photographs, RandomResizedCrop, read_photographs
 
 PRINTED = {

@@ -9,7 +9,7 @@ import jax
 from ... import nn
 from ...functions import ImplicitBNN
 from ...network import Network
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _COMPONENTS = (4, 8, 16)
 

@@ -34,7 +34,7 @@ from ...recipe import ScaleName
 from ...report import save_figure
 from ...sde import Checkpointed, EulerMaruyama, Grid, StickTheLanding
 from ...train import Fit, KLWeight, fit
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._gbm_law import known
 
 _LEVELS = (0.05, 0.95)

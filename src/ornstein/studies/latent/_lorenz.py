@@ -28,7 +28,7 @@ from ...recipe import ScaleName
 from ...report import save_figure
 from ...sde import Checkpointed, EulerMaruyama, Grid
 from ...train import Fit, KLWeight, fit
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _SHOWN = 20  # prior paths in a figure
 

@@ -19,7 +19,8 @@ from ...plot import method_curves
 from ...prediction import Prediction, predict
 from ...recipe import Keys, Recipe, load_recipe, with_seed
 from ...report import save_figure
-from .._study import Experiment, Study, fit_and_judge
+from .._experiment import Experiment, Study
+from .._train_and_judge import fit_and_judge
 
 _MODELS = ("latent-sde", "latent-ode")
 _KEPT = (

@@ -23,7 +23,7 @@ from ...recipe import (
     train,
     with_seed,
 )
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._mocap import squared_errors
 
 _NUM_FOLDS = 4

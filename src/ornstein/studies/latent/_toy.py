@@ -30,8 +30,8 @@ from ...recipe import ScaleName
 from ...report import save_figure
 from ...sde import Checkpointed, EulerMaruyama, Grid, OrnsteinUhlenbeck
 from ...train import Constant, Fit, KLWeight, fit
+from .._experiment import Experiment, Study
 from .._same_for_all import SameForAll
-from .._study import Experiment, Study
 
 DATA = ("toy/irregular-sine", "toy/segmented-cosine")
 LIKELIHOODS: dict[str, type[AbstractLocationScaleLikelihood]] = {

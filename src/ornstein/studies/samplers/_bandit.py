@@ -26,7 +26,7 @@ from ...prior import fan_in_prior
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...train import elbo_loss
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _NUM_INTERACTIONS: dict[ScaleName, int] = {
     "quick": 4_000,

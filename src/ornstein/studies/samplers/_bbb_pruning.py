@@ -19,7 +19,7 @@ from ...prediction import FittedModel, predict
 from ...prior import ScaleMixturePrior
 from ...recipe import ScaleName
 from ...train import Run, RunFolder, fit, load_model, save_model, save_sparse
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _EPOCHS: dict[ScaleName, int] = {"quick": 40, "gpu": 100, "full": 600}
 _FRACTIONS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98)

@@ -25,7 +25,7 @@ from ...plot import covariance_ellipses
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...sgmcmc import ConstantSGD
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _BATCH_SIZE = 50
 _NUM_CHAINS: dict[ScaleName, int] = {"quick": 2048, "gpu": 65_536, "full": 65_536}

@@ -52,7 +52,7 @@ from ...mcmc import NUTS, AbstractKernel
 from ...potential import AbstractPotential
 from ...prior import GaussianPrior
 from ...sgmcmc import SGLD, WithControlVariate
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _LINEAR, _LOGISTIC = "linear regression", "logistic regression"
 _REFERENCE_PLAN = Plan(2, num_samples=32, num_chains=4096)

@@ -25,7 +25,7 @@ from ...recipe import ScaleName
 from ...report import save_figure
 from ...sampling import sample
 from ...sgmcmc import SGHMC, SGLD
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _EPOCHS: dict[ScaleName, int] = {"quick": 120, "gpu": 400, "full": 800}
 _BATCH_SIZE = 500

@@ -22,7 +22,7 @@ from ...potential import DensityPotential
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...sgmcmc import SGHMC, NaiveSGHMC
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _GRADIENT_NOISE = 4.0
 _EDGES = np.linspace(-2.5, 2.5, 51)

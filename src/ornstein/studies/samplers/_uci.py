@@ -38,7 +38,7 @@ from ...prior import GaussianPrior, fan_in_prior
 from ...recipe import ScaleName
 from ...sampling import sample
 from ...train import KLWeight, fit
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 PUBLISHED = {
     "concrete": (4.83, -2.94),

@@ -14,7 +14,7 @@ from ...nn import num_parameters
 from ...recipe import ScaleName
 from ...sde import Backprop, Checkpointed, Fixed, Reversible, ReversibleHeun
 from ...train import elbo_loss
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _WIDTHS: dict[ScaleName, tuple[int, ...]] = {
     "quick": (16, 64),

@@ -8,7 +8,8 @@ from ...functions import SDEBNN, without_noise
 from ...plot import animate_trajectories, trajectories
 from ...recipe import preset_recipe
 from ...report import save_figure
-from .._study import TOY_EPOCHS, Experiment, Study, fit_and_judge, paths_of
+from .._experiment import Experiment, Study
+from .._train_and_judge import TOY_EPOCHS, fit_and_judge, paths_of
 
 _INPUTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 _NUM_DRAWS = 40

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...plot import method_curves
 from ...report import save_figure
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._table1_dial import over_steps, over_tolerances
 
 _MODELS = ("odenet", "sdebnn")

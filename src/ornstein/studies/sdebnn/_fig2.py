@@ -11,7 +11,8 @@ from ...plot import predictive_bands
 from ...prediction import FittedModel, Prediction, predict
 from ...recipe import Keys, Prepared, prepare, preset_recipe, train
 from ...report import save_figure
-from .._study import TOY_EPOCHS, Experiment, Study
+from .._experiment import Experiment, Study
+from .._train_and_judge import TOY_EPOCHS
 
 _GRID = np.linspace(-2.0, 2.0, 121, dtype=np.float32)[:, None]
 _REGIONS = {

@@ -31,8 +31,8 @@ from ...recipe import ScaleName
 from ...report import save_figure
 from ...sde import EulerMaruyama, Grid, OrnsteinUhlenbeck, StickTheLanding
 from ...train import elbo_loss
+from .._experiment import Experiment, Study
 from .._same_for_all import SameForAll
-from .._study import Experiment, Study
 from ._fig3_exact import ExactPosterior, TwoPoints, exact_posterior
 
 PROBLEM = TwoPoints()

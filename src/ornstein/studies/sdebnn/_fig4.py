@@ -28,7 +28,7 @@ from ...plot import method_curves
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...sde import BrownianMotion, OrnsteinUhlenbeck
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._gradient_variance import ESTIMATORS, Toy, train, variances
 
 _STEPS = (1, 50, 100, 500, 1000, 2000, 3000)  # where the reference measures

@@ -34,7 +34,7 @@ from ...sde import (
     sdeint,
 )
 from ...train import ELBO, Validation, elbo_loss, fit
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 
 _GRADIENTS: dict[str, AbstractGradient] = {
     "backprop": Backprop(),

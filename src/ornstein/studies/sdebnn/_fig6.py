@@ -11,7 +11,7 @@ from ...metrics import reliability
 from ...plot import method_curves, reliability_diagram
 from ...prediction import predict
 from ...report import save_figure
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._table1_dial import over_steps, over_tolerances, table_study
 from ._table1_runs import trained_row
 

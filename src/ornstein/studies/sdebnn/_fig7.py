@@ -13,7 +13,7 @@ from ...functions import whole_rounds
 from ...plot import method_curves
 from ...recipe import ScaleName, load_recipe, model_name
 from ...report import save_figure
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._table1_dial import table_study
 from ._table1_runs import trained_row
 

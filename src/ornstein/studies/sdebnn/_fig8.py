@@ -8,7 +8,8 @@ from ...plot import predictive_bands
 from ...prediction import predict
 from ...recipe import Keys, preset_recipe
 from ...report import save_figure
-from .._study import TOY_EPOCHS, Experiment, Study, fit_and_judge
+from .._experiment import Experiment, Study
+from .._train_and_judge import TOY_EPOCHS, fit_and_judge
 
 _GRID = np.linspace(-1.6, 1.6, 97, dtype=np.float32)[:, None]
 

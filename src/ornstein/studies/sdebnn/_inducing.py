@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from ...recipe import preset_recipe
-from .._study import TOY_EPOCHS, Experiment, Study, fit_and_judge
+from .._experiment import Experiment, Study
+from .._train_and_judge import TOY_EPOCHS, fit_and_judge
 
 _VARIANTS = {
     "plain": {"num_inducing": 0, "drift_widths": "64-64"},

@@ -9,7 +9,8 @@ import numpy as np
 from ..._sentence import OptionError
 from ...evaluation import ood_scores
 from ...recipe import Recipe, ScaleName, StartName, preset_recipe
-from .._study import Experiment, Study, fit_and_judge
+from .._experiment import Experiment, Study
+from .._train_and_judge import fit_and_judge
 
 _DATA = ("digits", "mnist", "cifar10")
 _STARTS: tuple[StartName, ...] = ("point", "gaussian")

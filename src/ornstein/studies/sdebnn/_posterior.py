@@ -14,7 +14,8 @@ from ...evaluation import evaluate, nll_gain, ood_scores
 from ...functions import without_drift, without_noise
 from ...prediction import FittedModel, predict
 from ...recipe import Keys, Prepared, Recipe, ScaleName, prepare, preset_recipe, train
-from .._study import TOY_EPOCHS, Experiment, Study
+from .._experiment import Experiment, Study
+from .._train_and_judge import TOY_EPOCHS
 
 
 class _Cell(NamedTuple):

@@ -11,7 +11,7 @@ from ...plot import method_curves
 from ...recipe import load_recipe
 from ...report import save_figure
 from ...train import RunFolder
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._table1_dial import table_study
 from ._table1_runs import trained_row
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._sentence import OptionError
 from ...recipe import load_recipe, model_name, recipe_names
-from .._study import Experiment, Study
+from .._experiment import Experiment, Study
 from ._table1_runs import finished_row, read_record, recipe_of, trained_row
 
 PAPER: dict[str, dict[str, tuple[str, str]]] = {

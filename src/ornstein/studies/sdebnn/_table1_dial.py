@@ -8,7 +8,7 @@ import jax
 from ...data import Split
 from ...evaluation import dial
 from ...recipe import ScaleName
-from .._study import Study
+from .._experiment import Study
 from ._table1 import TABLE1
 from ._table1_runs import trained_row
 

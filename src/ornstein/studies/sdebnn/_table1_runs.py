@@ -29,8 +29,8 @@ from ...recipe import (
     with_seed,
 )
 from ...train import Plan, RunFolder, load_model, save_model
+from .._experiment import Study
 from .._ledger import Origin
-from .._study import Study
 
 # Where `ornstein evaluate RUN` looks for them.
 _FINAL = "final.npz"

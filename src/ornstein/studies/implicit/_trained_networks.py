@@ -42,7 +42,7 @@ from ...train import (
     nesterov,
     save_model,
 )
-from .._study import Study
+from .._experiment import Study
 
 BATCH_SIZE = 128
 

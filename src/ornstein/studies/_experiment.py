@@ -1,25 +1,15 @@
-"""What experiments share: pieces that are kept, a registry entry, fits and scores."""
+"""An experiment, and one under way whose finished pieces are kept."""
 
 import copy
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-
 from .._files import UnreadableError, read_json, write_atomically
-from ..evaluation import audit
-from ..functions import SDEBNN
-from ..prediction import Prediction
-from ..recipe import Keys, Prepared, Recipe, ScaleName, prepare, train
-from ..train import Fit
+from ..recipe import ScaleName
 from ._ledger import Ledger
 from ._shelf import Shelf, is_piece
-
-TOY_EPOCHS: dict[ScaleName, int] = {"quick": 600, "gpu": 4000, "full": 4000}
-"""Steps on `toy/cos`, whose every epoch is one."""
 
 
 class Study:
@@ -190,39 +180,3 @@ class Experiment(NamedTuple):
     options: tuple[str, ...] = ()
     folder: str = "runs/{name}-{scale}"
     shelf: str | None = None
-
-
-def fit_and_judge(
-    recipe: Recipe, change: Callable[[Any], Any] = lambda model: model
-) -> tuple[Prepared, Fit, dict[str, Any], Prediction]:
-    """Train a recipe and judge it on its test rows.
-
-    Args:
-        recipe: what to train.
-        change: made to the model before training, such as `without_noise`.
-    """
-    prepared = prepare(recipe)
-    prepared = prepared._replace(model=change(prepared.model))
-    fit = train(prepared)
-    keys = Keys.of(recipe)
-    scores, prediction = audit(
-        fit,
-        prepared.data,
-        num_draws=recipe.training.test_draws,
-        test_key=keys.test,
-        bound_key=keys.bound,
-    )
-    return prepared, fit, scores, prediction
-
-
-def paths_of(
-    model: SDEBNN, xs: Sequence[float], num_draws: int, num_times: int
-) -> dict[str, list]:
-    """The first hidden unit over depth: hs is (draws, times, inputs)."""
-    ts = jnp.linspace(0.0, 1.0, num_times)
-    x = jnp.asarray(xs, jnp.float32)[:, None]
-    hs = []
-    for index in range(num_draws):
-        blocks = model.trajectory(x, ts, key=jax.random.key(0), index=index)
-        hs.append(blocks[-1].hidden[..., 0])
-    return {"ts": ts.tolist(), "hs": jnp.stack(hs).tolist()}
