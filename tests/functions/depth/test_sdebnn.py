@@ -148,10 +148,10 @@ def test_hidden_units_move_by_f_h_with_the_weights_of_the_moment():
     for k in range(5):
         w = jax.tree.map(lambda a, k=k: a[k], ys.weights)
         f_h = eqx.combine(w, static)
-        for name in ("h", "z"):
-            here = ys[name][k]
+        for moved in (ys.hidden, ys.inducing):
+            here = moved[k]
             after = here + 0.2 * f_h(jnp.asarray(DEPTHS[k], here.dtype), here)
-            np.testing.assert_allclose(ys[name][k + 1], after, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(moved[k + 1], after, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(ys.inducing[0, :, :2], model.inducing)
 
 

@@ -1,6 +1,6 @@
 """What a step of training records."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -52,7 +52,7 @@ class StepRecord(NamedTuple):
         """One of several steps."""
         return jax.tree.map(lambda a: a[step], self)
 
-    def by_name(self) -> dict[str, Float[Array, "*steps"]]:
+    def by_name(self) -> dict[str, Any]:
         """The numbers under their names in histories and files, in their order."""
         of_loss = self.of_loss._asdict()
         terms, roughness = of_loss.pop("terms"), of_loss.pop("roughness")
