@@ -59,7 +59,7 @@ class OptionError(ValueError):
 
     Args:
         template: of a `Sentence`.
-        values: likewise.
+        values: of its places: numbers, texts, an `Option`, or another `Sentence`.
     """
 
     def __init__(self, template: str, *values: Any):
