@@ -163,7 +163,7 @@ def test_kl_adds_up_over_blocks():
     keys = jr.split(jr.key(5), 3)
     run = eqx.filter_jit(lambda block, h, z, key: block(h, z, key=key))
     a = run(first, augment(jnp.asarray(X)), augment(model.inducing), keys[1])
-    b = run(second, a.h, a.inducing, keys[2])
+    b = run(second, a.states.hidden, a.states.inducing, keys[2])
     for name in ("kl_path", "kl_initial"):
         exact = float(getattr(a, name) + getattr(b, name))
         assert float(total.terms[name]) == pytest.approx(exact, rel=1e-4)
@@ -233,7 +233,8 @@ def test_images_at_two_scales():
     for layer, key in zip(model.layers, keys, strict=True):
         if layer in blocks_of(model):
             out = run(layer, h, z, key)
-            h, z, kl = out.h, out.inducing, kl + float(out.kl)
+            h, z = out.states.hidden, out.states.inducing
+            kl += float(out.kl)
             shapes.append(h.shape)
         else:
             h, z = layer(h), layer(z)
