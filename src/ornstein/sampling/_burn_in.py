@@ -53,11 +53,6 @@ def noise_ratios(
     return np.asarray(_noise_ratios(sampler, states, key, num_rows))
 
 
-def is_minibatch(sampler: Sampler) -> bool:
-    """Whether the chains are moved by a minibatch kernel."""
-    return sampler.kernel.is_minibatch
-
-
 @eqx.filter_jit
 def _noise_ratios(
     sampler: Sampler, states: AbstractState, key: PRNGKeyArray, num_rows: int

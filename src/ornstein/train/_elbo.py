@@ -28,6 +28,7 @@ from ..functions import (
     LogRatio,
     Roughness,
     copied,
+    total_kl,
     with_roughness,
 )
 from ..likelihood import AbstractLikelihood
@@ -280,11 +281,8 @@ def elbo_loss(
         )
         if regularise_dynamics is not None:
             loss += regularise_dynamics.weight * jnp.mean(roughness)
-        if terms:
-            kl = sum(terms.values())
-        if local_terms:
-            local_kl = sum(local_terms.values())
-            terms |= {name: num_data * each for name, each in local_terms.items()}
+        kl, local_kl = total_kl(kl, terms), total_kl(local_kl, local_terms)
+        terms |= {name: num_data * each for name, each in local_terms.items()}
         means = (loss, log_likelihood, kl, local_kl, terms, roughness)
         means = jax.tree.map(jnp.mean, means)
         return means, output, jax.tree.map(_merge_draws, states)

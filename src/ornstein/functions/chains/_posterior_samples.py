@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._types import Array, Float, PRNGKeyArray, PyTree
 from ...likelihood import AbstractClassLikelihood, AbstractLikelihood
-from ...network import as_network, call_network
+from ...network import Network, as_network, call_network
 from .._base import FROZEN, AbstractRandomFunction, Draw, no_local_kl
 from .._posterior_parts import PosteriorParts
 from ._chain_diagnostics import (
@@ -126,8 +126,7 @@ class PosteriorSamples(AbstractRandomFunction):
                 "`PosteriorSamples` are not trained: pass them to `predict`, or give "
                 "the `index` of a sample."
             )
-        network = self._network_of(self.positions[0], index)
-        output, _, report = call_network(network, x)
+        output, _, report = call_network(self.network_at(index), x)
         return Draw(
             output=output,
             kl=jnp.zeros(()),
@@ -155,9 +154,15 @@ class PosteriorSamples(AbstractRandomFunction):
         """Nothing is trained."""
         return jax.tree.map(lambda leaf: FROZEN, self)
 
-    def network_at(self, index: int) -> Callable[..., PyTree[Array]]:
+    def network_at(self, index: int | Array) -> Network:
         """The network of draw `index`."""
-        return self._network_of(self.positions[0], index)
+        chain, sample = self._order()
+        number, params = index % self.num_strata, self.positions[0]
+        if not isinstance(index, int):
+            chain, sample = jnp.asarray(chain), jnp.asarray(sample)
+            params = jax.tree.map(jnp.asarray, params)
+        take = lambda a: jnp.asarray(a[chain[number], sample[number]])
+        return as_network(eqx.combine(jax.tree.map(take, params), self.network))
 
     def for_draws(self, num_draws: int) -> StoredDraws:
         """The samples behind draws 0 to `num_draws - 1`, on the device.
@@ -300,15 +305,6 @@ class PosteriorSamples(AbstractRandomFunction):
             scores["ess_bulk"] = float(np.nanmin(found.ess_bulk))
             scores["ess_tail"] = float(np.nanmin(found.ess_tail))
         return scores
-
-    def _network_of(self, params: PyTree, index: int | Array) -> Callable:
-        chain, sample = self._order()
-        number = index % self.num_strata
-        if not isinstance(index, int):
-            chain, sample = jnp.asarray(chain), jnp.asarray(sample)
-            params = jax.tree.map(jnp.asarray, params)
-        take = lambda a: jnp.asarray(a[chain[number], sample[number]])
-        return as_network(eqx.combine(jax.tree.map(take, params), self.network))
 
     def _order(self) -> tuple[np.ndarray, np.ndarray]:
         """The chain of each draw, and its sample there."""

@@ -6,7 +6,6 @@ of the test error, of the last iterate for an optimiser, of probabilities averag
 all samples so far for a sampler.
 """
 
-import math
 from typing import Any
 
 import equinox as eqx
@@ -24,7 +23,7 @@ from ...prior import fan_in_prior
 from ...recipe import ScaleName
 from ...report import save_figure
 from ...sampling import sample
-from ...sgmcmc import SGHMC, SGLD
+from ...sgmcmc import SGHMC, SGLD, sghmc_settings
 from .._experiment import Experiment, Study
 
 _EPOCHS: dict[ScaleName, int] = {"quick": 120, "gpu": 400, "full": 800}
@@ -36,8 +35,7 @@ _MOMENTUM = 0.99
 def _kernels(num_data: int) -> dict[str, AbstractKernel]:
     """One rate for all: 0.2 an example, of which momentum 0.99 takes a fiftieth."""
     epsilon = 0.4 / num_data  # SGLD's drift is ε / 2 on the sum over the data
-    eta = 0.004 / num_data
-    step, friction = math.sqrt(eta), (1 - _MOMENTUM) / math.sqrt(eta)
+    step, friction = sghmc_settings(0.004 / num_data, _MOMENTUM)
     return {
         "SGD": SGLD(epsilon, temperature=0.0),
         "SGD with momentum": SGHMC(step, friction, temperature=0.0),
