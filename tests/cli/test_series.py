@@ -178,7 +178,8 @@ def test_evaluate_repeats_the_result(runs: Path, capsys):
 def test_one_series_is_tested_at_its_end(tmp_path: Path, monkeypatch, capsys):
     """No --value and no --series: all numbers are one series, of a latent ODE.
 
-    Catches a text column that stops it, and a recognition that one series can't teach.
+    Catches a text column that stops it, a recognition that one series can't teach, and
+    notes that name options as Python does (`predict` said "`value` names others").
     """
     monkeypatch.chdir(tmp_path)
     rows = [f"{0.5 * t},{np.sin(t):.4f},calm" for t in range(20)]
@@ -187,7 +188,7 @@ def test_one_series_is_tested_at_its_end(tmp_path: Path, monkeypatch, capsys):
     options += " --model latent-ode --out run"
     assert main(["train", *options.split()]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "the values are wave" in said
+    assert "the values are wave; --value names others." in said
     prepared, fit = by_hand(Path("run"))
     assert isinstance(fit.model, orn.LatentODE)
     assert isinstance(fit.model.recognition, orn.functions.NoRecognition)
@@ -199,7 +200,9 @@ def test_one_series_is_tested_at_its_end(tmp_path: Path, monkeypatch, capsys):
     Path("more.csv").write_text("t,wave\n0,0.1\n1,0.2\n20,\n30,\n")
     assert main("predict run more.csv -o out.csv".split()) == 0
     assert len(Path("out.csv").read_text().splitlines()) == 5
-    assert "whatever values the file has" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "whatever values the file has" in said
+    assert "the values are wave; --value names others." in said
 
 
 BAD = {

@@ -37,7 +37,7 @@ from ..recipe import (
     provenance,
 )
 from ..train import RunFolder
-from ._run_folder import load_run, say_draws, say_joint_nll
+from ._run_folder import load_run, say_draws, say_joint_nll, say_notes
 from ._terminal import Terminal, as_json, shown
 
 
@@ -165,8 +165,7 @@ class Evaluate:
             seconds=time.monotonic() - started,
         )
         result = as_json(result)
-        for note in data.notes:
-            terminal.say(f"Note: {note}")
+        say_notes(data, terminal)
         flat = {k: v for k, v in result.items() if isinstance(v, float | int)}
         for name, scores in result.get("ood", {}).items():
             flat |= {f"{name} {score}": value for score, value in scores.items()}

@@ -22,7 +22,7 @@ from ..recipe import Keys, Prepared, is_told_by_series, provenance, read_series
 from ..report import save_figure, series_figure
 from ..train import RunFolder
 from ._output import check_outputs, inputs_of
-from ._run_folder import load_run, say_draws
+from ._run_folder import load_run, say_draws, say_notes
 from ._terminal import Terminal
 
 _FIGURES = (".png", ".pdf", ".svg")
@@ -97,8 +97,7 @@ class Predict:
         for row in zip(*columns.values(), strict=True):
             writer.writerow(map(_cell, row))
         write_atomically(self.output, text.getvalue().encode())
-        for note in prepared.data.notes:
-            terminal.say(f"Note: {note}")
+        say_notes(prepared.data, terminal)
         num_rows = len(next(iter(columns.values())))
         terminal.say(f"Wrote {self.output}: {num_rows} rows of {', '.join(columns)}")
         seconds = time.monotonic() - started

@@ -15,7 +15,7 @@ from ..prediction import Fitted, FittedModel, predict
 from ..recipe import Keys, Prepared, provenance
 from ..train import RunFolder, save_sparse
 from ._output import check_outputs, inputs_of
-from ._run_folder import final_path, load_run
+from ._run_folder import final_path, load_run, say_notes
 from ._terminal import Terminal, as_json
 
 _FRACTIONS = (0.0, 0.5, 0.75, 0.9, 0.95, 0.98)
@@ -94,8 +94,7 @@ class Prune:
             ),
         }
         result = as_json(result)
-        for note in prepared.data.notes:
-            terminal.say(f"Note: {note}")
+        say_notes(prepared.data, terminal)
         title = f"{run.path} on the test rows of {prepared.data.name}"
         terminal.grid(title, result["curve"])
         path = run.path / "pruning.json"

@@ -231,6 +231,11 @@ def say_data(data: Data, terminal: Terminal) -> None:
         f"{data.name}: {len(data.train)} training {rows} of {shape}{held}, "
         f"{len(data.test)} test {rows}, {data.task}"
     )
+    say_notes(data, terminal)
+
+
+def say_notes(data: Data, terminal: Terminal) -> None:
+    """What readers of scores and predictions must know of the data."""
     for note in data.notes:
         terminal.say(f"Note: {flagged(note)}")
 
