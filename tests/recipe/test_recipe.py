@@ -24,7 +24,8 @@ from ornstein.recipe import (
 from ornstein.recipe._recipe import sizes
 from ornstein.recipe.models import (
     _families as families,
-    _likelihoods as build,
+    _integrators as integrators,
+    _likelihoods as likelihoods,
     _networks as networks,
 )
 from ornstein.recipe.options import _options as options_module
@@ -33,13 +34,13 @@ NAMES = {
     "ModelName": set(families.MODELS),
     "PriorName": set(families.PRIORS),
     "WeightNoiseName": set(families.WEIGHT_NOISES),
-    "LikelihoodName": {"auto", *build.LIKELIHOODS},
+    "LikelihoodName": {"auto", *likelihoods.LIKELIHOODS},
     "NormName": set(networks.NORMS),
     "MixtureKLName": set(families.MIXTURE_KLS),
     "ScheduleName": set(_training.SCHEDULES),
-    "EstimatorName": set(build.ESTIMATORS),
-    "SolverName": set(build.SOLVERS),
-    "GradientName": set(build.GRADIENTS),
+    "EstimatorName": set(integrators.ESTIMATORS),
+    "SolverName": set(integrators.SOLVERS),
+    "GradientName": set(integrators.GRADIENTS),
     "ActivationName": {*ACTIVATIONS, "swish"},
     "TimeLayerName": {name.replace("_", "-") for name in TIME_LAYERS},
 }

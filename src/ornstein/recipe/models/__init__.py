@@ -7,17 +7,14 @@ from ._families import (
     SOME_READ as SOME_READ,
     build_model as build_model,
 )
+from ._integrators import SOLVERS as SOLVERS, build_stepsize as build_stepsize
 from ._latent_models import (
     BY_FRAMES as BY_FRAMES,
     LEAST_NOISE as LEAST_NOISE,
     is_told_by_series as is_told_by_series,
     recognition_kind as recognition_kind,
 )
-from ._likelihoods import (
-    SOLVERS as SOLVERS,
-    build_likelihood as build_likelihood,
-    build_stepsize as build_stepsize,
-)
+from ._likelihoods import build_likelihood as build_likelihood
 from ._networks import (
     NETWORK_OPTIONS as NETWORK_OPTIONS,
     build_network as build_network,

@@ -14,7 +14,7 @@ from ...functions import SDEBNN, HyperODENet, ODENet, WeightPrior
 from ...nn import TIME_LAYERS, activation_from_name
 from .._recipe import Recipe, sizes
 from ..options import SolverName
-from ._likelihoods import ESTIMATORS, build_integrator
+from ._integrators import ESTIMATORS, build_integrator
 
 ODE_OPTIONS = frozenset(
     {"width", "activation", "blocks", "readout", "space_to_depth", "augment"}

@@ -27,10 +27,10 @@ from ...functions import (
     SplitRecognition,
 )
 from ...nn import activation_from_name
-from ...sde import Adaptive, Grid, OrnsteinUhlenbeck
+from ...sde import Grid, OrnsteinUhlenbeck
 from .._recipe import Recipe, sizes
 from ..options import LatentOptions
-from ._likelihoods import ESTIMATORS, GRADIENTS, SOLVERS
+from ._integrators import ESTIMATORS, GRADIENTS, SOLVERS, adaptive_steps
 
 _SHORT = 50
 """Times up to which a single series' path is learned as a function of time: a network
@@ -176,11 +176,9 @@ def _start(options: LatentOptions) -> LatentStart:
 
 def _integrator(recipe: Recipe) -> Integrator:
     options = recipe.solver
-    steps: Adaptive | Grid = Grid(num_substeps=recipe.latent.substeps)
-    if (options.rtol, options.atol) != (None, None):
-        tolerances = (options.rtol, options.atol)
-        rtol, atol = (1e-3 if given is None else given for given in tolerances)
-        steps = Adaptive(rtol=rtol, atol=atol)
+    adaptive = adaptive_steps(options.rtol, options.atol)
+    grid = Grid(num_substeps=recipe.latent.substeps)
+    steps = grid if adaptive is None else adaptive
     return Integrator(SOLVERS[options.solver](), steps, GRADIENTS[options.gradient]())
 
 
