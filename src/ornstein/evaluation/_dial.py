@@ -22,7 +22,7 @@ from ..prediction import Fitted, FittedModel, predict
 from ..sde import Adaptive, Backprop, Fixed, Heun
 from ._evaluate import evaluate
 
-Model = TypeVar("Model")
+_Model = TypeVar("_Model")
 
 _COST_ROWS = 128
 """Drift evaluations are counted on this many rows, which adaptive steps depend on."""
@@ -77,8 +77,8 @@ def dial(
 
 
 def dial_settings(
-    model: Model, *, dts: Sequence[float] = (), rtols: Sequence[float] = ()
-) -> list[tuple[dict[str, float], Model]]:
+    model: _Model, *, dts: Sequence[float] = (), rtols: Sequence[float] = ()
+) -> list[tuple[dict[str, float], _Model]]:
     """The model at each setting of `dial`, which has what it may raise.
 
     Args:

@@ -14,7 +14,7 @@ from .._types import Array, Float, PRNGKeyArray, PyTree
 from ..network import SolveReport, batch_states
 from ._posterior_parts import PosteriorParts
 
-Module = TypeVar("Module")
+_Module = TypeVar("_Module")
 
 WEIGHTS = "weights"
 NOISE = "noise"
@@ -140,10 +140,10 @@ def draw_key(key: PRNGKeyArray, index: int | Array | None) -> PRNGKeyArray:
 
 
 def label_tree(
-    module: Module,
+    module: _Module,
     label: str,
     *,
-    frozen: Callable[[Module], PyTree] | None = None,
+    frozen: Callable[[_Module], PyTree] | None = None,
 ) -> PyTree[str]:
     """`label` on every floating-point array of `module`, `"frozen"` elsewhere.
 
@@ -165,7 +165,7 @@ def label_tree(
             f"`{type(frozen).__name__}`: write `frozen=lambda model: (model.prior,)`."
         )
 
-    def still(module: Module) -> PyTree:
+    def still(module: _Module) -> PyTree:
         return batch_states(module), None if frozen is None else frozen(module)
 
     return jax.tree.map(

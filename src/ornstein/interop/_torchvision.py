@@ -10,12 +10,12 @@ from ..nn import VGG16, AlexNet, MaxPool, ResNet, num_parameters
 from ._torchvision_names import Part, Shape, named_parts
 from ._weights_file import WeightsFile, find_weights
 
-Network = TypeVar("Network", bound=eqx.Module)
+_Network = TypeVar("_Network", bound=eqx.Module)
 
 
 def load_torchvision(
-    network: Network, source: str | Path, *, head: bool = True
-) -> Network:
+    network: _Network, source: str | Path, *, head: bool = True
+) -> _Network:
     """A network with the weights and batch statistics of a torchvision state dict.
 
     Every tensor must be there, and no other but `num_batches_tracked`, which nothing

@@ -11,13 +11,13 @@ from .._types import PRNGKeyArray
 from ._layers import AbstractLayer
 from ._nodes import Layer, layers_of
 
-Module = TypeVar("Module")
+_Module = TypeVar("_Module")
 
 Initialise: TypeAlias = Callable[..., Any]
 """`initialise(network, key=key)`: the network with new initial parameters."""
 
 
-def he_normal(network: Module, *, key: PRNGKeyArray) -> Module:
+def he_normal(network: _Module, *, key: PRNGKeyArray) -> _Module:
     """Redraws the weights of all layers as normals of variance 2 / fan-in.
 
     The variance that rectified units keep from layer to layer. Biases, normalisation

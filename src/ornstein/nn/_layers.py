@@ -63,7 +63,7 @@ class AbstractLayer(eqx.Module):
         return y if self.bias is None else y + expand_like(self.bias, y)
 
 
-Layer = TypeVar("Layer", bound=AbstractLayer)
+_Layer = TypeVar("_Layer", bound=AbstractLayer)
 
 
 class Linear(AbstractLayer):
@@ -211,7 +211,7 @@ class ConvTranspose2d(AbstractLayer):
         return conv2d_transpose(x, weight, stride=self.stride)
 
 
-def redraw(layer: Layer, *, key: PRNGKeyArray) -> Layer:
+def redraw(layer: _Layer, *, key: PRNGKeyArray) -> _Layer:
     """A layer of the same shape with new initial weights."""
     weight = _normal(key, layer.weight.shape, layer.fan_in)
     return eqx.tree_at(lambda layer: layer.weight, layer, weight)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import PyTree
 
-Module = TypeVar("Module")
+_Module = TypeVar("_Module")
 
 
 def num_parameters(module: PyTree) -> int:
@@ -22,7 +22,7 @@ def num_parameters(module: PyTree) -> int:
     return sum(leaf.size for leaf in leaves if _is_inexact(leaf))
 
 
-def scale_parameters(module: Module, scale: float) -> Module:
+def scale_parameters(module: _Module, scale: float) -> _Module:
     """The module with every parameter times `scale`; at 0, a layer is the zero map."""
     return jax.tree.map(
         lambda leaf: leaf * scale if eqx.is_inexact_array(leaf) else leaf,

@@ -14,7 +14,7 @@ from .._norm import BatchNorm, FilterResponseNorm
 from .._parameters import scale_parameters
 from ._residual import AbstractBlock
 
-Module = TypeVar("Module")
+_Module = TypeVar("_Module")
 
 
 class FixupLayer(eqx.Module):
@@ -39,7 +39,7 @@ class FixupLayer(eqx.Module):
         return y if self.offset is None else y + self.offset
 
 
-def fixup(network: Module, *, key: PRNGKeyArray) -> Module:
+def fixup(network: _Module, *, key: PRNGKeyArray) -> _Module:
     r"""Fixup initialisation, for `ResNet(..., norm=None, initialise=fixup)`.
 
     All weights by `he_normal`; then, with L residual branches of m convolutions each,
