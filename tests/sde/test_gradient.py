@@ -319,6 +319,7 @@ def test_adaptive_backsolve_converges_to_backprop(x64):
     assert errors[0] > 2 * errors[2], errors
     assert errors[2] < 0.03, errors
 
+
 @pytest.mark.parametrize("gradient", [sde.Reversible(), sde.Backsolve()])
 def test_a_python_number_is_differentiated_like_an_array(gradient):
     """Outside `jit` too, in closures and in args. Caught (seen): 0 for the closure, and
