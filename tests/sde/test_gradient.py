@@ -318,3 +318,29 @@ def test_adaptive_backsolve_converges_to_backprop(x64):
     errors = [worst(backsolve(params, rtol), backprop) for rtol in (1e-1, 1e-2, 1e-4)]
     assert errors[0] > 2 * errors[2], errors
     assert errors[2] < 0.03, errors
+
+
+@pytest.mark.parametrize("gradient", [sde.Reversible(), sde.Backsolve()])
+def test_a_python_number_is_differentiated_like_an_array(gradient):
+    """Outside `jit` too, in closures and in args. Caught (seen): 0 for the closure, and
+    an error for args, because Equinox takes the float behind a tracer for a constant.
+    """
+
+    def value(rate, scale):
+        sol = sde.sdeint(
+            lambda t, y, args: -rate * y,
+            lambda t, y, args: args * jnp.ones_like(y),
+            jnp.ones(2),
+            ONE,
+            key=jr.key(0),
+            args=scale,
+            solver=sde.ReversibleHeun(),
+            stepsize=sde.Fixed(0.5),
+            gradient=gradient,
+        )
+        return jnp.sum(sol.ys[-1])
+
+    found = jax.grad(value, argnums=(0, 1))(0.7, 0.3)
+    wanted = jax.grad(value, argnums=(0, 1))(jnp.asarray(0.7), jnp.asarray(0.3))
+    assert min(abs(float(number)) for number in wanted) > 0.01
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

@@ -144,19 +144,30 @@ def _increments(
 
 def _convert_closures(problem: Problem, t0: Array, y0: PyTree[Array]) -> Problem:
     """Make what the vector fields close over part of the problem's tree."""
+    args = _with_arrays(problem.args)
 
     def convert(fn: Any) -> Any:
         if fn is None:
             return None
-        return eqx.filter_closure_convert(fn, t0, y0, problem.args)
+        return _with_arrays(eqx.filter_closure_convert(fn, t0, y0, args))
 
     return Problem(
         convert(problem.drift),
         convert(problem.diffusion),
         convert(problem.prior_drift),
-        problem.args,
+        args,
         problem.path_kl,
     )
+
+
+def _with_arrays(tree: PyTree) -> PyTree:
+    """The same with arrays for numbers that are differentiated, such as `grad(f)(0.7)`.
+
+    Outside `jit` the value behind such a tracer is a Python float. Equinox's custom
+    gradients see through the tracer, take the float for a constant, and give 0.
+    """
+    is_seen = eqx.is_inexact_array
+    return jax.tree.map(lambda a: jnp.asarray(a) if is_seen(a) else a, tree)
 
 
 def _check(
