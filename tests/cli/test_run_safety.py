@@ -282,7 +282,9 @@ def test_a_run_in_use_is_refused_by_its_owners_name(
     if command[0] == "reproduce":  # of a run it refuses the folder
         (run / "config.json").unlink()
         (run / "result.json").unlink()
-        monkeypatch.setitem(EXPERIMENTS, "fig1", Experiment("", "", lambda study: []))
+        monkeypatch.setitem(
+            EXPERIMENTS.taken, "fig1", Experiment("", "", lambda study: [])
+        )
     with held(run):
         capsys.readouterr()
         assert main([str(run) if part == "RUN" else part for part in command]) == 2

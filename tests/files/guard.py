@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import ornstein
+from ornstein._sentence import OptionError
 from ornstein.data import DataError, DataNotFoundError
 from ornstein.train import CheckpointError
 
 SECONDS = 10.0
 BYTES = 2**30
 _HOME = str(Path(ornstein.__path__[0]))
-_OURS = (DataError, DataNotFoundError, CheckpointError, ValueError)
+_OURS = (DataError, DataNotFoundError, CheckpointError, OptionError, ValueError)
 _OURS += (FileNotFoundError, FileExistsError)
 
 

@@ -86,7 +86,7 @@ class BatchByBatch(AbstractLoop):
         # Records are read only here, so that a device never waits for the host.
         found = _on_host(records, len(indices))
         bad = np.flatnonzero(~_is_finite(found, np))
-        return state, _on_host(records, bad[0] + 1) if bad.size else found
+        return state, _on_host(records, int(bad[0]) + 1) if bad.size else found
 
 
 @eqx.filter_jit(donate="all-except-first")
