@@ -98,7 +98,7 @@ class Standardisation(eqx.Module):
         # a small spread. Pixels have none, and are many.
         dtype = np.float32 if raw.dtype in (np.uint8, np.float32) else np.float64
         scaled = self.apply_in(dtype, raw)
-        with np.errstate(over="ignore"):  # infinite then, which `check_standard` finds
+        with np.errstate(over="ignore"):  # infinite then, which `standardised` finds
             return scaled.astype(np.float32, copy=False)
 
     def apply_in(

@@ -65,7 +65,7 @@ def dial(
     """
     rows = []
     for name, model in dial_settings(fit.model, dts=dts, rtols=rtols):
-        turned = FittedModel(model, fit.likelihood, getattr(fit, "state", None))
+        turned = FittedModel(model, fit.likelihood, fit.state)
         cost = _evaluations(turned, split, key=key, num_draws=num_draws)
         prediction = predict(turned, split.x, key=key, num_draws=num_draws)
         scores = evaluate(prediction, split.y)

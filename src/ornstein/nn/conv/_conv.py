@@ -67,7 +67,7 @@ def _batched(
     return lambda geometry, a, b: build(geometry)(a, b)
 
 
-# The trio is closed under differentiation (see `_conv_forms`), to any order. The
+# The trio is closed under differentiation (see `_forms.py`), to any order. The
 # derivative rule is outside the batching rule: inside it, differentiating would meet
 # the loop over draws instead of these three functions.
 _conv = jax.custom_vjp(_batched(cpu_conv, plain_conv, folds=True), nondiff_argnums=(0,))

@@ -10,7 +10,7 @@ of x, k and g, and its partial derivatives are
 XLA's CPU backend is fast only on what an ordinary network's forward pass contains:
 NHWC images, HWIO kernels, undilated images. Its own gradients are about 40 times
 slower inside a loop (jax issue 12868), hence this file; and with few channels matrix
-products are faster still (`_conv_products`). The thresholds below were measured inside
+products are faster still (`_products.py`). The thresholds below were measured inside
 `lax.scan`, on 128 images.
 """
 
