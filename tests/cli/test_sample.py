@@ -58,6 +58,7 @@ def test_evaluate_and_predict_read_the_run(run: Path, tmp_path: Path, capsys):
     assert main(["evaluate", str(run), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["nll"] == pytest.approx(result["nll"], rel=1e-5)
+    assert again["kl_weight"] is None  # there is no KL to weigh (1 seen)
     assert main(["evaluate", str(run), "--draws", "13"]) == 0
     assert "some of the 12 stored samples more often" in capsys.readouterr().out
     inputs = tmp_path / "x.csv"

@@ -34,6 +34,7 @@ from ..recipe import (
     SolverName,
     build_stepsize,
     first_rows,
+    kl_weight_of,
     provenance,
 )
 from ..train import RunFolder
@@ -117,7 +118,7 @@ class Evaluate:
             "run": str(run.path),
             "model": "samples" if is_sampled else recipe.model.model,
             "data": recipe.data.data,
-            "kl_weight": recipe.training.kl_weight,
+            "kl_weight": None if is_sampled else kl_weight_of(recipe),
             "num_draws": draws,
             "notes": list(data.notes),
         }

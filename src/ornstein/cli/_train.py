@@ -18,6 +18,7 @@ from ..recipe import (
     Prepared,
     PresetName,
     Recipe,
+    kl_weight_of,
     prepare,
     train,
     tune_recipe,
@@ -204,7 +205,7 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         "train_seconds": float(fit.history["seconds"][-1]),
         "num_epochs": len(fit.history["seconds"]),
         **_objective(recipe),
-        "kl_weight": options.kl_weight,
+        "kl_weight": kl_weight_of(recipe),
         "weights": "last" if options.ema is None else "running mean",
         "notes": list(data.notes),
     }
@@ -260,7 +261,7 @@ def _report(
             "the same with the drift network zeroed",
             {name: zeroed[name] for name in names},
         )
-    if result["kl_weight"] != 1:
+    if result["kl_weight"] not in (None, 1):
         terminal.say(
             f"Trained at KL weight {result['kl_weight']:g}: not the bound on the "
             "evidence, which `elbo` is."

@@ -28,6 +28,7 @@ from ._training import (
     Keys as Keys,
     Prepared as Prepared,
     fit_options as fit_options,
+    kl_weight_of as kl_weight_of,
     prepare as prepare,
     train as train,
 )

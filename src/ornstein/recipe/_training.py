@@ -31,7 +31,7 @@ from ..train import (
 from ._recipe import Recipe
 from .checks import check_data, check_model, check_recipe
 from .inputs import load_data
-from .models import build_likelihood, build_model
+from .models import MODELS, build_likelihood, build_model
 from .options import ScheduleName, TrainingOptions
 
 SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
@@ -163,6 +163,16 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         "augmentation": _augmentation(recipe, data),
         "regularise_dynamics": _roughness(options),
     }
+
+
+def kl_weight_of(recipe: Recipe) -> float | None:
+    """What a recipe's KL counts in its loss; `None` of a model without one.
+
+    Args:
+        recipe: of any model.
+    """
+    has_one = "kl_weight" in MODELS[recipe.model.model].options
+    return recipe.training.kl_weight if has_one else None
 
 
 def validation_of(recipe: Recipe, data: Data) -> Validation | None:

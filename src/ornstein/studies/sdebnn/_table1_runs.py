@@ -14,12 +14,12 @@ from ...evaluation import audit
 from ...network import initial_state
 from ...prediction import Fitted, FittedModel
 from ...recipe import (
-    MODELS,
     Keys,
     Prepared,
     Recipe,
     SampleRecipe,
     check_sampling,
+    kl_weight_of,
     load_recipe,
     model_name,
     open_sampling,
@@ -112,7 +112,9 @@ def trained_row(
         "seed": seed,
         "version": __version__,
         "train_seconds": trained.seconds,
-        "kl_weight": _kl_weight(recipe),
+        "kl_weight": (
+            None if isinstance(recipe, SampleRecipe) else kl_weight_of(recipe)
+        ),
         "notes": list(prepared.data.notes),
         **scores,
         "recipe": recipe.to_json(),
@@ -280,14 +282,6 @@ def _judged(
         draws = recipe.sampling.test_draws
     how = {"num_draws": draws, "test_key": keys.test, "bound_key": keys.bound}
     return audit(fit, prepared.data, **how)[0]
-
-
-def _kl_weight(recipe: Recipe | SampleRecipe) -> float | None:
-    """`None` of what is trained without a KL."""
-    if isinstance(recipe, SampleRecipe):
-        return None
-    has_one = "kl_weight" in MODELS[recipe.model.model].options
-    return recipe.training.kl_weight if has_one else None
 
 
 def _read_recipe(record: Mapping[str, Any], kind: Any) -> Recipe | SampleRecipe | None:
