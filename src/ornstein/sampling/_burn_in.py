@@ -5,7 +5,7 @@ import jax
 import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray
-from ..mcmc import AbstractState
+from ..mcmc import AbstractKernel, AbstractState
 from ..sgmcmc import AbstractMinibatchKernel, noise_ratio
 from ..train import check_positive
 from ._advance import Sampler
@@ -53,9 +53,9 @@ def noise_ratios(
     return np.asarray(_noise_ratios(sampler, states, key, num_rows))
 
 
-def is_minibatch(sampler: Sampler) -> bool:
-    """Whether the chains are moved by a minibatch kernel."""
-    return sampler.kernel.is_minibatch
+def has_noise_ratio(kernel: AbstractKernel) -> bool:
+    """Whether a kernel says what gradient noise is to the noise that it injects."""
+    return isinstance(kernel, AbstractMinibatchKernel)
 
 
 @eqx.filter_jit
