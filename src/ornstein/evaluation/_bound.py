@@ -65,6 +65,9 @@ def evidence_bound(
     of a draw may be another than KL(q || p) (the components' mean of an implicit
     network) the bound has KL(q || p), whatever the loss had.
 
+    Where no prior is behind the draws, their KL reads 0 (`Deterministic`, `MCDropout`,
+    `SWAG`, `Pruned`): `elbo` is then the log likelihood alone, and bounds nothing.
+
     Args:
         fit: any but stored samples, which have no KL.
         split: what it was trained on; of other rows this bounds nothing.
