@@ -11,11 +11,14 @@ from ornstein.functions import FirstFrames
 from ornstein.train import Fit
 
 
-def test_bound_of_series():
-    """A mean over series and paths; catches a sum, a KL left out, paths shared."""
+@pytest.mark.parametrize("estimator", [orn.sde.KL(), orn.sde.StickTheLanding()])
+def test_bound_of_series(estimator):
+    """A mean over series and paths; catches a sum, a KL left out, paths shared, and
+    (seen) the closed forms in place of what an estimator with a term in dB gives."""
     ts, values = np.arange(4) / 4, np.arange(24.0).reshape(3, 4, 2) / 10
     x = orn.Series.of(ts, values)
-    model = orn.LatentSDE.make(FirstFrames(2, 2, 1, key=jr.key(0)), 2, key=jr.key(1))
+    frames = FirstFrames(2, 2, 1, key=jr.key(0))
+    model = orn.LatentSDE.make(frames, 2, estimator=estimator, key=jr.key(1))
     likelihood = orn.OverTime(orn.Gaussian(0.5))
     fitted = Fit(model, likelihood, None, {})
     found = series_evidence_bound(fitted, Split(x, x), key=jr.key(2), num_draws=5)

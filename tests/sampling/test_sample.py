@@ -2,6 +2,7 @@
 
 import logging
 from types import SimpleNamespace
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ import pytest
 
 import ornstein as orn
 from ornstein.functions import MCDropout, ess_bulk
-from ornstein.mcmc import HMC, RandomWalkMetropolis, warm_up_stages
+from ornstein.mcmc import HMC, AbstractKernel, RandomWalkMetropolis, warm_up_stages
 from ornstein.potential import DensityPotential
 from ornstein.prior import GaussianPrior
 from ornstein.sampling import (
@@ -337,6 +338,31 @@ def test_chains_interrupted_as_their_burn_in_ends_go_on_sampling(tmp_path):
         (whole.positions, whole.chain_info),
         (resumed.positions, resumed.chain_info),
     )
+
+
+class BatchKernel(AbstractKernel):
+    """One's own, as the guide asks for it: SGLD's steps, and no `noise_weight`."""
+
+    is_minibatch: ClassVar[bool] = True
+
+    def init(self, potential, position, *, key):
+        return sgld(1e-3).init(potential, position, key=key)
+
+    def step(self, potential, state, *, key):
+        return sgld(1e-3).step(potential, state, key=key)
+
+    def warm_up(self, potential, state, stage, *, key):
+        return self.step(potential, state, key=key)
+
+
+def test_a_minibatch_kernel_needs_no_noise_weight_but_for_burn_in():
+    """Seen failing at the warm-up's end, on an assertion without a word."""
+    samples = run(BatchKernel(), batch_size=5)
+    same = run(sgld(1e-3), batch_size=5)
+    jax.tree.map(np.testing.assert_array_equal, samples.positions, same.positions)
+    assert "noise_ratio" not in samples.chain_info
+    with pytest.raises(ValueError, match="`BatchKernel` has no `noise_weight`"):
+        run(BatchKernel(), batch_size=5, burn_in=BurnIn())
 
 
 def test_burn_in_that_never_ends_is_reported(caplog):

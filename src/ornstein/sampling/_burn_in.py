@@ -5,7 +5,7 @@ import jax
 import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray
-from ..mcmc import AbstractState
+from ..mcmc import AbstractKernel, AbstractState
 from ..sgmcmc import AbstractMinibatchKernel, noise_ratio
 from ..train import check_positive
 from ._advance import Sampler
@@ -51,6 +51,11 @@ def noise_ratios(
     size = sum(leaf[0].nbytes for leaf in jax.tree.leaves(states.position))
     num_rows = int(np.clip(_MOST_BYTES // size, 8, 100))
     return np.asarray(_noise_ratios(sampler, states, key, num_rows))
+
+
+def has_noise_ratio(kernel: AbstractKernel) -> bool:
+    """Whether a kernel says what gradient noise is to the noise that it injects."""
+    return isinstance(kernel, AbstractMinibatchKernel)
 
 
 @eqx.filter_jit

@@ -18,7 +18,7 @@ from ..mcmc import AbstractKernel, AbstractState, check_start
 from ..potential import AbstractPotential
 from ..train import CheckpointError, check_positive
 from ._advance import Sampler
-from ._burn_in import BurnIn
+from ._burn_in import BurnIn, has_noise_ratio
 from ._callback import SamplingCallback, SamplingPlan
 from ._run import Run, by_name
 from ._store import (
@@ -108,10 +108,11 @@ def run_chains(
         raise ValueError(f"`num_warmup` must not be negative, got {num_warmup}.")
     if resume and folder is None:
         raise ValueError("`resume` needs the `folder` whose chains to go on with.")
-    if burn_in is not None and not kernel.is_minibatch:
+    if burn_in is not None and not has_noise_ratio(kernel):
+        why = "has no `noise_weight`" if kernel.is_minibatch else "sees all data"
         raise ValueError(
             f"`burn_in` compares gradient noise with injected noise, but "
-            f"`{type(kernel).__name__}` sees all data: give `num_warmup` alone."
+            f"`{type(kernel).__name__}` {why}: give `num_warmup` alone."
         )
     starts = jax.tree.map(jnp.asarray, starts)
     num_chains = _check_starts(kernel, potential, starts, key=key)

@@ -15,7 +15,7 @@ from ..functions import split_r_hat
 from ..mcmc import AbstractState, warm_up_stages
 from ..train import CheckpointError, NonFiniteError, load_model, save_model
 from ._advance import DeviceSamples, Sampler
-from ._burn_in import BurnIn, noise_ratios
+from ._burn_in import BurnIn, has_noise_ratio, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
 from ._store import add_checksums, check_samples, flush, no_checksums, read_progress
 
@@ -127,7 +127,7 @@ class Run:
             self._save()
         chains = np.ones(self.plan.num_chains)
         self.chain_info = {"num_warmup": (self.step * chains).astype(int)}
-        if self.sampler.kernel.is_minibatch:
+        if has_noise_ratio(self.sampler.kernel):
             self.chain_info["noise_ratio"] = self._noise_ratios()
         self.num_next = 1
 
