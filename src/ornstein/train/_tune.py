@@ -63,7 +63,7 @@ def tune(
     likelihood: AbstractLikelihood,
     *,
     validation: Validation,
-    space: Mapping[str, Sequence[float] | LogUniform],
+    space: Mapping[str, Sequence[float | int] | LogUniform],
     key: PRNGKeyArray,
     num_trials: int | None = None,
     options: Mapping[str, Any] | Callable[[dict[str, float]], Mapping[str, Any]],
