@@ -1,6 +1,9 @@
 """One sentence, as Python's arguments and as the command line's flags."""
 
 import copy
+import pickle
+
+import pytest
 
 from ornstein import _sentence
 from ornstein._sentence import Option, OptionError, Sentence
@@ -28,3 +31,17 @@ def test_errors_say_what_their_sentence_does():
         "--a-b does nothing for --c-d e: leave it out."
     )
     assert said(FileNotFoundError(2, "No such file")) == "[Errno 2] No such file"
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))]
+)
+def test_a_copy_of_an_error_says_the_same(again):
+    """Catches text of a user's read as a template, as from a pool of processes (seen:
+    a file `a{b}.csv` became `` a`b`.csv ``, and `a{` ended the pool).
+    """
+    error = OptionError("{num_draws} {} {}", "a{b}.csv", "a{")
+    error.add_note("twice")
+    copied = again(error)
+    assert said(copied) == said(error) == "--num-draws a{b}.csv a{"
+    assert copied.__notes__ == ["twice"]
