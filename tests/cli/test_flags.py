@@ -8,7 +8,7 @@ import pytest
 from ornstein import _sentence
 from ornstein._sentence import Option, OptionError, Sentence
 from ornstein.cli._flags import flagged, said
-from ornstein.data import DataNotFoundError
+from ornstein.data import DataError, DataNotFoundError, load
 
 REMEDY = Sentence("give {kl_weight} {}", 1.0)
 WHOLE = Sentence("{} is {!r}: {}.", Option("num_draws"), "{batch_size} --x", REMEDY)
@@ -45,3 +45,18 @@ def test_a_copy_of_an_error_says_the_same(again):
     copied = again(error)
     assert said(copied) == said(error) == "--num-draws a{b}.csv a{"
     assert copied.__notes__ == ["twice"]
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        ({"target": "y"}, "leave --target out"),
+        ({"task": "regression"}, "leave --task out"),
+        ({"split": 3}, "--seed draws another split"),
+    ],
+)
+def test_data_that_have_no_such_option_are_told_by_flags(options, flag):
+    """Catches `arguments` on the command line: ``leave `target` out`` (seen)."""
+    with pytest.raises(DataError) as caught:
+        load("digits", **options)
+    assert flag in said(caught.value)
