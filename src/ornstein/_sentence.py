@@ -63,7 +63,13 @@ class OptionError(ValueError):
     """
 
     def __init__(self, template: str, *values: Any):
-        ValueError.__init__(self, Sentence(template, *values))
+        self.sentence = Sentence(template, *values)
+        ValueError.__init__(self, self.sentence)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # For copies: an error's own are of its text, which is no template.
+        made_of = (self.sentence.template, *self.sentence.values)
+        return type(self), made_of, self.__dict__
 
 
 def does_nothing(option: str, choice: str, chosen: str) -> OptionError:

@@ -1,11 +1,14 @@
 """One sentence, as Python's arguments and as the command line's flags."""
 
 import copy
+import pickle
+
+import pytest
 
 from ornstein import _sentence
 from ornstein._sentence import Option, OptionError, Sentence
 from ornstein.cli._flags import flagged, said
-from ornstein.data import DataNotFoundError
+from ornstein.data import DataError, DataNotFoundError, load
 
 REMEDY = Sentence("give {kl_weight} {}", 1.0)
 WHOLE = Sentence("{} is {!r}: {}.", Option("num_draws"), "{batch_size} --x", REMEDY)
@@ -28,3 +31,32 @@ def test_errors_say_what_their_sentence_does():
         "--a-b does nothing for --c-d e: leave it out."
     )
     assert said(FileNotFoundError(2, "No such file")) == "[Errno 2] No such file"
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))]
+)
+def test_a_copy_of_an_error_says_the_same(again):
+    """Catches text of a user's read as a template, as from a pool of processes (seen:
+    a file `a{b}.csv` became `` a`b`.csv ``, and `a{` ended the pool).
+    """
+    error = OptionError("{num_draws} {} {}", "a{b}.csv", "a{")
+    error.add_note("twice")
+    copied = again(error)
+    assert said(copied) == said(error) == "--num-draws a{b}.csv a{"
+    assert copied.__notes__ == ["twice"]
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        ({"target": "y"}, "leave --target out"),
+        ({"task": "regression"}, "leave --task out"),
+        ({"split": 3}, "--seed draws another split"),
+    ],
+)
+def test_data_that_have_no_such_option_are_told_by_flags(options, flag):
+    """Catches `arguments` on the command line: ``leave `target` out`` (seen)."""
+    with pytest.raises(DataError) as caught:
+        load("digits", **options)
+    assert flag in said(caught.value)

@@ -69,6 +69,19 @@ def test_parts_repeat_what_tells_rows_apart():
     assert text.count("┏") == text.count("model") == text.count("seed") == 3
 
 
+def test_names_are_printed_as_they_are(monkeypatch, capsys):
+    """Catches folders and columns read as markup: a traceback for `[/x]` (seen), and
+    a picture for `:smile:`.
+    """
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "a[/x][b]:smile:"
+    terminal = Terminal()
+    terminal.say(name)
+    terminal.table(name, {name: name})
+    terminal.grid(name, [{name: name}])
+    assert capsys.readouterr().out.count(name) == 7
+
+
 @pytest.mark.parametrize(
     ("stream", "arguments"),
     [("stdout", ["info"]), ("stdout", ["info", "--json"]), ("stderr", ["trian"])],

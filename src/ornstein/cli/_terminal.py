@@ -25,12 +25,12 @@ class Terminal:
 
     def __init__(self, *, is_json: bool = False):
         self.is_json = is_json
-        self.errors = Console(stderr=True, highlight=False)
-        self.output = self.errors if is_json else Console(highlight=False)
+        self.errors = _plain(stderr=True)
+        self.output = self.errors if is_json else _plain()
 
     def say(self, text: str) -> None:
         """A line for people."""
-        self._write(flagged(text), markup=False, soft_wrap=True)
+        self._write(flagged(text), soft_wrap=True)
 
     def table(self, title: str, rows: Mapping[str, Any]) -> None:
         """Names and numbers."""
@@ -101,6 +101,11 @@ class Terminal:
             text = json.dumps(as_json(result), indent=2, allow_nan=False)
             with naming(_STDOUT):
                 print(text, flush=True)
+
+
+def _plain(**kwargs: Any) -> Console:
+    """Names of files and columns are said as they are, `[b]` and `:smile:` too."""
+    return Console(highlight=False, markup=False, emoji=False, **kwargs)
 
 
 def _width(cells: list[str]) -> int:

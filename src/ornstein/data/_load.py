@@ -54,15 +54,22 @@ def load(
     is_table = suffix in _TABLES
     if target is not None and not is_table:
         raise DataError(
-            f"{name} has its own target: leave `target` out, which names a column of a "
-            ".csv or .parquet file."
+            Sentence(
+                "{} has its own target: leave {target} out, which names a column of a "
+                ".csv or .parquet file.",
+                name,
+            )
         )
     if task is not None and not (is_table or suffix == ".npz"):
-        raise DataError(f"{name} has its own task: leave `task` out.")
+        raise DataError(Sentence("{} has its own task: leave {task} out.", name))
     if split != 0 and not name.startswith("uci/"):
         raise DataError(
-            f"{name} has no numbered splits, got split {split}: only uci/NAME has; "
-            "`seed` draws another split of your own data."
+            Sentence(
+                "{} has no numbered splits, got split {}: only uci/NAME has; {seed} "
+                "draws another split of your own data.",
+                name,
+                split,
+            )
         )
     own = {"test_fraction": test_fraction, "seed": seed}
     if name == "digits":
