@@ -446,6 +446,11 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
         changed(without("num_chains")),
         "holds no samples, or they are damaged",
     ),
+    "samples that start in a list": (
+        "samples header",
+        changed(lambda found: found | {"starts": [[]]}),
+        "holds no samples, or they are damaged",
+    ),
     "samples with text for lengths": (
         "samples header",
         changed(lambda found: found | {"num_samples": "many"}),

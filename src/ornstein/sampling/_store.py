@@ -307,6 +307,8 @@ def _check_header(header: dict[str, Any]) -> None:
     for dtype in header["info"].values():
         jnp.dtype(dtype)
     header["arrays"].keys()
+    if not isinstance(header["starts"], str | None):
+        raise TypeError("where chains started is said in words")
     if header["settings"] is None:
         header["chain_info"] = _as_arrays(header["chain_info"])
     else:
