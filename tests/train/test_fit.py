@@ -623,6 +623,28 @@ def test_groups_in_their_old_spelling_are_refused(options, message):
         Run(Path())  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: KLWeight(split="bad"),  # pyright: ignore[reportArgumentType]
+            "`KLWeight.split` must be an `AbstractKLSplit`, got str",
+        ),
+        (
+            lambda: Validation(linear_data(), early_stopping=3),  # pyright: ignore[reportArgumentType]
+            "early_stopping` must be an `EarlyStopping`, got int",
+        ),
+        (lambda: Validation([linear_data()]), "must have `x` and `y`, got list"),
+        (lambda: quick_fit(eqx.nn.MLP(1, 1, 4, 1, key=jr.key(0))), "`orn.MeanField"),
+    ],
+)
+def test_what_is_of_another_kind_is_one_sentence(make, message):
+    """Seen: an AttributeError from inside (`factor`, `min_delta`, `x`, `member`)."""
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
 def test_nothing_to_train_is_refused():
     class Frozen(AbstractRandomFunction):
         slope: jax.Array

@@ -17,6 +17,26 @@ def check_positive(**counts: int) -> None:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
 
 
+def check_kind(name: str, value: object, kind: type, remedy: str) -> None:
+    """Refuse what is not of a class, in a sentence.
+
+    Args:
+        name: of the argument.
+        value: what was given for it.
+        kind: what it should be.
+        remedy: what to write.
+
+    Raises:
+        TypeError: if it is of another.
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise TypeError(
+            f"`{name}` must be {article} `{kind.__name__}`, got "
+            f"{type(value).__name__}: write {remedy}."
+        )
+
+
 def check_decay(name: str, value: float | None) -> None:
     """Refuse a decay outside (0, 1); `None` means none."""
     if value is not None and not 0 < value < 1:
@@ -50,9 +70,15 @@ def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
         name: of the split in messages.
 
     Raises:
+        TypeError: for what is no split, such as a whole data set.
         ValueError: for no rows, unequal rows, NaN or infinity. Memory maps are not
             read through; a bad value in them stops the run at the step that meets it.
     """
+    if not (hasattr(split, "x") and hasattr(split, "y")):
+        raise TypeError(
+            f"`{name}` must have `x` and `y`, got {type(split).__name__}: of a data "
+            "set give a split, such as `data.train` or `data.validation`."
+        )
     x, y = split.x, split.y
     rows = {leaf.shape[0] for leaf in jax.tree.leaves(x)}
     y_rows = {leaf.shape[0] for leaf in jax.tree.leaves(y)}

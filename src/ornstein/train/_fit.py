@@ -17,7 +17,13 @@ from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
 from ..network import initial_state
-from ._check import check_clip_norm, check_data, check_decay, check_positive
+from ._check import (
+    check_clip_norm,
+    check_data,
+    check_decay,
+    check_kind,
+    check_positive,
+)
 from ._elbo import ELBO, AbstractObjective
 from ._kl_weight import KLWeight
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
@@ -193,11 +199,13 @@ def fit(
         num_draws=num_draws,
         accumulate=accumulate,
     )
-    _check_kind("kl", kl, KLWeight)
+    remedy = "`orn.MeanField(network, prior)`, or `orn.Deterministic(network)`"
+    check_kind("model", model, AbstractRandomFunction, remedy)
+    check_kind("kl", kl, KLWeight, "`kl=orn.KLWeight(...)`")
     if validation is not None:
-        _check_kind("validation", validation, Validation)
+        check_kind("validation", validation, Validation, "`orn.Validation(...)`")
     if run is not None:
-        _check_kind("run", run, Run)
+        check_kind("run", run, Run, "`run=orn.Run(...)`")
     check_decay("ema_decay", ema_decay)
     check_decay("snr_decay", snr_decay)
     check_clip_norm(clip_norm)
@@ -279,15 +287,6 @@ def fit(
     ema = None if found.ema is None else trainer.combine(found.ema)
     history = session.history.arrays()
     return Fit(model, likelihood, found.model_state, history, ema, found.epoch)
-
-
-def _check_kind(name: str, value: object, kind: type) -> None:
-    """Refuse what is not of the class that groups these choices."""
-    if not isinstance(value, kind):
-        raise TypeError(
-            f"`{name}` must be a `{kind.__name__}`, got {type(value).__name__}: write "
-            f"`{name}=orn.{kind.__name__}(...)`."
-        )
 
 
 def _check_fits(model, likelihood, data, state, num_rows) -> Draw:

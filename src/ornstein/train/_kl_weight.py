@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._types import Array, Float, Int, RealScalar
-from ._check import check_fraction
+from ._check import check_fraction, check_kind
 
 
 class AbstractKLSplit(eqx.Module):
@@ -74,6 +74,8 @@ class KLWeight(eqx.Module):
     split: AbstractKLSplit = _UNIFORM
 
     def __check_init__(self) -> None:
+        remedy = "`UniformSplit()` or `GeometricSplit()`"
+        check_kind("KLWeight.split", self.split, AbstractKLSplit, remedy)
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise ValueError(
                 f"`KLWeight.weight` must be finite and not negative, got "

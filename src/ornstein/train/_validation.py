@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 
 from .._types import PyTree
-from ._check import check_data, check_positive
+from ._check import check_data, check_kind, check_positive
 from ._early_stopping import EarlyStopping
 
 
@@ -27,6 +27,9 @@ class Validation(eqx.Module):
 
     def __check_init__(self) -> None:
         check_data(self.split, "validation")
+        rule, remedy = self.early_stopping, "`EarlyStopping(patience=10)`"
+        if rule is not None:
+            check_kind("Validation.early_stopping", rule, EarlyStopping, remedy)
         check_positive(
             **{
                 "Validation.num_draws": self.num_draws,
