@@ -5,6 +5,11 @@ from ._convert import (
     ito_to_stratonovich as ito_to_stratonovich,
     stratonovich_to_ito as stratonovich_to_ito,
 )
+from ._driven import (
+    DrivenField as DrivenField,
+    grid_of as grid_of,
+    solve_driven as solve_driven,
+)
 from ._gradient import (
     AbstractGradient as AbstractGradient,
     Backprop as Backprop,

@@ -17,8 +17,18 @@ from ._odenet import (
     ODEBlock as ODEBlock,
     ODENet as ODENet,
 )
+from ._path_coordinates import (
+    AbstractPathCoordinates as AbstractPathCoordinates,
+    GridIncrements as GridIncrements,
+    LevyCiesielski as LevyCiesielski,
+)
 from ._roughness import Roughness as Roughness, with_roughness as with_roughness
 from ._sde_block import SDEBlock as SDEBlock
 from ._sdebnn import SDEBNN as SDEBNN
 from ._weight_drift import WeightDrift as WeightDrift
 from ._weight_prior import WeightPrior as WeightPrior
+from ._whitened import (
+    WhitenedBlock as WhitenedBlock,
+    WhitenedSDEBNN as WhitenedSDEBNN,
+    whiten as whiten,
+)

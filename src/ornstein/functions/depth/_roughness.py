@@ -12,6 +12,7 @@ import jax
 from ._hidden_units import check_roughness
 from ._integrator import has_integrator, replace_integrators
 from ._sde_block import SDEBlock
+from ._whitened import WhitenedBlock
 
 _Model = TypeVar("_Model")
 
@@ -55,7 +56,7 @@ def with_roughness(model: _Model, order: int) -> _Model:
             f"such as `SDEBNN` or `ODENet`, got {type(model).__name__}: leave "
             "`regularise_dynamics` out."
         )
-    is_block = lambda node: isinstance(node, SDEBlock)
+    is_block = lambda node: isinstance(node, SDEBlock | WhitenedBlock)
     for node in filter(is_block, jax.tree.leaves(model, is_leaf=is_block)):
         check_roughness(order, is_noisy=node.is_noisy)
     return replace_integrators(model, roughness_order=order)

@@ -1,7 +1,12 @@
 """Backpropagation through the steps."""
 
-import diffrax
+from collections.abc import Callable
+from typing import Any
 
+import diffrax
+import jax
+
+from ..._types import PyTree
 from .._problem import Problem, State
 from .._stepsize import AbstractStepsize
 from ._base import AbstractGradient, Outputs, Solve, integrate
@@ -24,6 +29,10 @@ class Backprop(AbstractGradient):
         size = 0 if how.increments is None else how.increments.size
         is_small = size * how.mesh.num_steps <= _MOST_DRAWN_FIRST
         return integrate(problem, state, how, draws_first=is_small)
+
+    def scan(self, body: Callable, carry: Any, xs: PyTree) -> tuple[Any, PyTree]:
+        """`jax.lax.scan`, differentiated so."""
+        return jax.lax.scan(body, carry, xs)
 
     def backward_evaluations(self, how: Solve) -> int:
         """None: the forward pass stored what is needed."""

@@ -37,13 +37,14 @@ class Checkpointed(AbstractGradient):
 
     def solve(self, problem: Problem, state: State, how: Solve) -> Outputs:
         """Scans of checkpointed scans."""
-        return integrate(problem, state, how, scan=self._scan)
+        return integrate(problem, state, how, scan=self.scan)
 
     def backward_evaluations(self, how: Solve) -> int:
         """Each step once more."""
         return how.stepper.evaluations_per_step * how.mesh.num_steps
 
-    def _scan(self, body: Callable, carry: Any, xs: PyTree) -> tuple[Any, PyTree]:
+    def scan(self, body: Callable, carry: Any, xs: PyTree) -> tuple[Any, PyTree]:
+        """`jax.lax.scan`, differentiated so."""
         length = jax.tree.leaves(xs)[0].shape[0]
         every = min(self.every or math.isqrt(max(length - 1, 0)) + 1, length)
 

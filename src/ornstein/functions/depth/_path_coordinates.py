@@ -1,0 +1,210 @@
+r"""Coordinates of a path of weights: numbers that are independent N(0, 1) a priori.
+
+The prior's path is $w_t = m + e^{-\theta t} (w_0 - m) + \sigma N_t$, where $N$ is the
+Ornstein-Uhlenbeck process of unit diffusion that starts at 0. At the times of a grid
+$N$ is a linear map of finitely many normals: $N_{t_k} = \sum_j C_{kj} \xi_j$. The
+coordinates decide C, and a network over $\xi$ is the network over paths.
+
+A normal q over $\xi$ changes finitely many coordinates, so that its law of paths is
+absolutely continuous to the prior's, and $\mathrm{KL} = \tfrac12 \sum_j (\mu_j^2 +
+s_j^2 - 1 - \ln s_j^2)$. For a shift ($s = 1$) that is $\tfrac12 \int_0^1 h'^2 dt$,
+Cameron and Martin's, with $h = \sum_j \mu_j S_j$: the path KL of the drift
+$\sigma h'$.
+"""
+
+import abc
+import math
+
+import equinox as eqx
+import numpy as np
+
+from ..._types import Float
+
+_SAME_TIME = 1e-6
+
+
+class AbstractPathCoordinates(eqx.Module):
+    """What the coordinates of a path are."""
+
+    @abc.abstractmethod
+    def on_grid(
+        self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
+    ) -> "AbstractPathCoordinates":
+        """These coordinates of a model that is solved on a grid.
+
+        Args:
+            times: the grid from 0 to 1.
+            window: the depths between which there is noise.
+
+        Raises:
+            ValueError: for coordinates that such a solve cannot have.
+        """
+
+    @abc.abstractmethod
+    def count(self, window: tuple[float, float]) -> int:
+        """How many numbers each weight's path has."""
+
+    @abc.abstractmethod
+    def matrix(
+        self,
+        times: Float[np.ndarray, " grid"],
+        rate: float,
+        window: tuple[float, float],
+    ) -> Float[np.ndarray, "grid coordinates"]:
+        r"""C: from coordinates to $N$ at the grid's times.
+
+        Args:
+            times: of the solve, from 0 to 1.
+            rate: $\theta$.
+            window: the depths between which there is noise.
+
+        Raises:
+            ValueError: for a grid that the coordinates do not fit.
+        """
+
+
+class GridIncrements(AbstractPathCoordinates):
+    r"""The standardised increments between the times of a grid: exact there.
+
+    $N_{t_{k+1}} = e^{-\theta \Delta} N_{t_k} + \sqrt{(1 - e^{-2 \theta \Delta}) / 2
+    \theta}\,\xi_{k+1}$. A solve may step along the same grid, or a coarser one whose
+    times are among its times.
+
+    Attributes:
+        times: of the grid, from 0 to 1; `None` for the solver's own.
+    """
+
+    times: tuple[float, ...] | None = eqx.field(static=True, default=None)
+
+    def on_grid(
+        self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
+    ) -> "GridIncrements":
+        """See `AbstractPathCoordinates`."""
+        own = times if self.times is None else np.asarray(self.times, np.float64)
+        bound = GridIncrements(tuple(map(float, own)))
+        bound.matrix(times, 0.0, window)
+        return bound
+
+    def count(self, window: tuple[float, float]) -> int:
+        """See `AbstractPathCoordinates`."""
+        return int(np.sum(_is_noisy(np.asarray(self.times), window)))
+
+    def matrix(
+        self,
+        times: Float[np.ndarray, " grid"],
+        rate: float,
+        window: tuple[float, float],
+    ) -> Float[np.ndarray, "grid coordinates"]:
+        """See `AbstractPathCoordinates`."""
+        own = np.asarray(self.times, np.float64)
+        near = np.abs(own[:, None] - times).argmin(0)
+        if np.abs(own[near] - times).max() > _SAME_TIME:
+            num = len(own) - 1
+            fitting = [n for n in range(num, 0, -1) if num % n == 0]
+            steps = ", ".join(f"{1 / n:.6g}" for n in fitting)
+            raise ValueError(
+                f"The increments are those of {num} steps, and a solve of "
+                f"{len(times) - 1} steps has times between theirs: use `Fixed(dt)` "
+                f"with dt one of {steps}; or `LevyCiesielski` modes, which serve any "
+                "step."
+            )
+        noisy = _is_noisy(own, window)
+        units = np.zeros((len(own) - 1, int(noisy.sum())))
+        units[noisy] = np.eye(int(noisy.sum()))
+        return _integrated(own, units, rate)[near]
+
+
+class LevyCiesielski(AbstractPathCoordinates):
+    r"""The first modes of Brownian motion, which are the same for any grid.
+
+    $B_t = \xi_0 t + \sum_{n \ge 0} \sum_{k < 2^n} \xi_{nk} S_{nk}(t)$ with $S_{nk}$
+    Schauder's triangle on $[k 2^{-n}, (k + 1) 2^{-n}]$, of height $2^{-n/2 - 1}$; in a
+    window of depth, on the window. Modes beyond the first J are left out, so that the
+    prior is that of the paths which J modes make: all paths of a grid of J steps, if J
+    is a power of 2. Each step's increment is scaled as the exact transition of the
+    Ornstein-Uhlenbeck process is.
+
+    Attributes:
+        num_modes: J; 1, 2, 4, 8 are whole levels.
+
+    References:
+        Lévy (1948), "Processus stochastiques et mouvement brownien"; Ciesielski (1961),
+        "Hölder conditions for realizations of Gaussian processes".
+    """
+
+    num_modes: int = eqx.field(static=True, default=8)
+
+    def __check_init__(self):
+        if self.num_modes < 1:
+            raise ValueError(
+                f"`num_modes` must be at least 1, got {self.num_modes}; for weights "
+                "that do not move use `without_noise(model)`."
+            )
+
+    def on_grid(
+        self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
+    ) -> "LevyCiesielski":
+        """See `AbstractPathCoordinates`."""
+        num_noisy = int(_is_noisy(times, window).sum())
+        if self.num_modes > num_noisy:
+            needed = (window[1] - window[0]) / self.num_modes
+            raise ValueError(
+                f"A solve with {num_noisy} steps in its noise sees at most as many "
+                f"modes, and `num_modes` is {self.num_modes}: use `Fixed({needed:g})`, "
+                f"or `LevyCiesielski({num_noisy})`."
+            )
+        return self
+
+    def count(self, window: tuple[float, float]) -> int:
+        """See `AbstractPathCoordinates`."""
+        del window
+        return self.num_modes
+
+    def matrix(
+        self,
+        times: Float[np.ndarray, " grid"],
+        rate: float,
+        window: tuple[float, float],
+    ) -> Float[np.ndarray, "grid coordinates"]:
+        """See `AbstractPathCoordinates`."""
+        begin, end = window
+        length = end - begin
+        inside = np.clip((times - begin) / length, 0.0, 1.0)
+        modes = [_schauder(j, inside) for j in range(self.num_modes)]
+        brownian = math.sqrt(length) * np.stack(modes, axis=1)
+        units = np.diff(brownian, axis=0) / np.sqrt(np.diff(times))[:, None]
+        return _integrated(times, units, rate)
+
+
+def _is_noisy(
+    times: Float[np.ndarray, " grid"], window: tuple[float, float]
+) -> np.ndarray:
+    """Of each step, whether it lies in the window."""
+    begin, end = window
+    middle = (times[:-1] + times[1:]) / 2
+    return (middle > begin) & (middle < end)
+
+
+def _integrated(
+    times: Float[np.ndarray, " grid"],
+    units: Float[np.ndarray, "steps coordinates"],
+    rate: float,
+) -> Float[np.ndarray, "grid coordinates"]:
+    """N at the grid's times, from its standardised increments, by exact transitions."""
+    steps = np.diff(times)
+    decay = np.exp(-rate * steps)
+    spread = steps if rate == 0 else -np.expm1(-2 * rate * steps) / (2 * rate)
+    rows = [np.zeros(units.shape[1])]
+    for k, unit in enumerate(units):
+        rows.append(decay[k] * rows[-1] + math.sqrt(spread[k]) * unit)
+    return np.stack(rows)
+
+
+def _schauder(number: int, t: Float[np.ndarray, " times"]) -> np.ndarray:
+    """Mode `number` of Brownian motion on [0, 1]: t, then triangles by level."""
+    if number == 0:
+        return t
+    level = number.bit_length() - 1
+    place = number - 2**level
+    distance = np.abs(2.0**level * t - place - 0.5)
+    return 2 ** (-level / 2 - 1) * np.clip(1 - 2 * distance, 0.0, None)

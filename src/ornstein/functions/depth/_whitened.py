@@ -1,0 +1,328 @@
+r"""An SDE-BNN as a plain network over numbers that are N(0, 1) a priori.
+
+Weights, hidden units and outputs of an SDE-BNN are functions of its Brownian path, its
+$w_0$ and its points; in the coordinates $\xi$ of `_path_coordinates.py` the prior of
+all is $N(0, I)$. So the same model is a network like any other, and every way to a
+posterior is one for paths of weights: `sample`, `MeanField`, `SWAG`, `Ensemble`, `fit`.
+The posterior of Xu et al. (2022) is a drift network, which cannot pull weights one by
+one (a bottleneck sees them all through a few numbers); these can.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._types import Array, ArrayLike, Float, Params, PyTree, RealScalar
+from ...network import SolveReport, merge_reports, split_where
+from ...nn import fan_ins
+from ...sde import Grid, grid_of, solve_driven
+from .._base import AbstractRandomFunction
+from ._hidden_units import DepthState, first_roughness, report_of, velocity
+from ._image_stack import check_depths
+from ._integrator import Integrator
+from ._path_coordinates import AbstractPathCoordinates, GridIncrements
+from ._sde_block import SDEBlock
+from ._sdebnn import SDEBNN
+
+_ENDS = np.array([0.0, 1.0])
+
+
+class Standardised(eqx.Module):
+    """A module whose parameters are numbers times scales.
+
+    Attributes:
+        numbers: the module with standardised parameters.
+        scales: of each parameter, their standard deviations a priori.
+    """
+
+    numbers: PyTree
+    scales: PyTree[float]
+
+    @staticmethod
+    def of(module: PyTree, scale: float, *, whole: PyTree = None) -> "Standardised":
+        """The same module; each scale is `scale` / √fan-in, in the `whole` module."""
+        scales = jax.tree.map(
+            lambda n: scale / n**0.5, fan_ins(module if whole is None else whole)
+        )
+        return Standardised(_each(jnp.divide, module, scales), scales)
+
+    def module(self) -> Any:
+        """The module itself."""
+        return _each(jnp.multiply, self.numbers, self.scales)
+
+
+def _each(operation: Callable, module: PyTree, scales: PyTree) -> PyTree:
+    """A module's parameters with their scales; all else as it is."""
+    return jax.tree.map(
+        lambda a, s: operation(a, s) if eqx.is_inexact_array(a) else a,
+        module,
+        scales,
+        is_leaf=lambda a: a is None,
+    )
+
+
+class WhitenedBlock(eqx.Module):
+    r"""One solve along the path of the weights that $\xi$ makes.
+
+    Attributes:
+        start: $w_0 / \rho$, in the structure of f_h's random weights.
+        path: coordinates of each weight's path, which lead; `None` without noise.
+        points: f_h without its random weights; what is left of it, standardised.
+        coordinates: what the coordinates are.
+        start_scale: $\rho$ of each weight.
+        sigma: the diffusion of each weight.
+        rate: $\theta$.
+        integrator: how to solve.
+        reverts_to_start: whether the prior's drift reverts to w₀.
+        window: the depths between which weights have noise.
+    """
+
+    start: Params
+    path: Params | None
+    points: Standardised
+    coordinates: AbstractPathCoordinates | None
+    start_scale: PyTree[float]
+    sigma: PyTree[float]
+    rate: float = eqx.field(static=True)
+    integrator: Integrator
+    reverts_to_start: bool = eqx.field(static=True)
+    window: tuple[float, float] = eqx.field(static=True)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether weights have noise at all."""
+        return self.coordinates is not None
+
+    def solve(
+        self, h: Array, ts: Float[ArrayLike, " times"]
+    ) -> tuple[DepthState, SolveReport]:
+        """States at the given depths, which lead, and what the solve cost."""
+        is_dense = len(ts) > 2  # pyright: ignore[reportArgumentType]
+        times = grid_of(self.integrator.stepsize, _with_window(ts, self.window))
+        weights = self.weights(times)
+        points = self.points.module()
+
+        def drift(t: RealScalar, y: DepthState, w: Params) -> DepthState:
+            f_h = eqx.combine(w, points)
+            return DepthState(*velocity(f_h, t, y.hidden, self.integrator))
+
+        sol = solve_driven(
+            drift,
+            DepthState(h, first_roughness(h, self.integrator)),
+            weights,
+            times,
+            solver=self.integrator.solver,
+            gradient=self.integrator.gradient,
+            is_dense=is_dense,
+        )
+        wanted = _ENDS if not is_dense else np.asarray(ts, np.float64)
+        at = np.abs(times[:, None] - wanted).argmin(0)
+        units = at if is_dense else slice(None)
+        states = jax.tree.map(lambda a: a[units], sol.ys)
+        states = states._replace(weights=jax.tree.map(lambda a: a[at], weights))
+        roughness = None if states.roughness is None else states.roughness[-1]
+        return states, report_of([sol], roughness)
+
+    def weights(self, times: Float[np.ndarray, " grid"]) -> Params:
+        """The path of the weights at the times of a grid, which lead."""
+        decay = np.exp(-self.rate * times)
+        if self.reverts_to_start:
+            decay = np.ones_like(times)
+
+        def still(xi: Array, scale: float) -> Array:
+            return jnp.tensordot(jnp.asarray(scale * decay, xi.dtype), xi, 0)
+
+        w = jax.tree.map(still, self.start, self.start_scale)
+        if self.path is None or self.coordinates is None:
+            return w
+        matrix = self.coordinates.matrix(times, self.rate, self.window)
+
+        def moved(w: Array, xi: Array, sigma: float) -> Array:
+            return w + jnp.tensordot(jnp.asarray(sigma * matrix, xi.dtype), xi, 1)
+
+        return jax.tree.map(moved, w, self.path, self.sigma)
+
+
+class WhitenedSDEBNN(eqx.Module):
+    r"""An SDE-BNN in coordinates $\xi$ whose prior is $N(0, I)$: a plain network.
+
+    Every floating-point array of it is standard normal a priori (`GaussianPrior(1.0)`),
+    so that `sample`, `MeanField`, `SWAG`, `Ensemble` and `fit` take it as they take an
+    MLP. One $\xi$ is one path of the weights, which serves a whole batch. `whiten`
+    makes it, and says what else its prior says. `with_solver` turns the dial of
+    precision against speed afterwards too, of samples and fits over it as well.
+
+    Attributes:
+        layers: solves (`WhitenedBlock`) and fixed maps between them.
+        readout: from hidden units to a likelihood's parameters, standardised.
+    """
+
+    layers: tuple[Any, ...]
+    readout: Standardised
+
+    def __call__(self, x: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
+        """Apply to a batch."""
+        return self.solve(x)[0]
+
+    def solve(
+        self, x: Float[Array, "batch ..."]
+    ) -> tuple[Float[Array, "batch out"], SolveReport | None]:
+        """The output for a batch, and what solving cost."""
+        h, solved = self._through(x, _ENDS)
+        output = self.readout.module()(h)
+        return output, merge_reports([report for _, report in solved])
+
+    def trajectory(
+        self, x: Float[Array, "batch ..."], ts: Float[ArrayLike, " times"]
+    ) -> list[DepthState]:
+        """What the weights and hidden units of each block do over depth.
+
+        Args:
+            x: the batch.
+            ts: depths, multiples of the step; the first is 0, the last is 1.
+
+        Returns:
+            The states of each block; depth is the leading axis.
+
+        Raises:
+            ValueError: depths that do not begin at 0 and end at 1.
+        """
+        check_depths(ts)
+        return [states for states, _ in self._through(x, ts)[1]]
+
+    def _through(self, h: Array, ts: Any) -> tuple[Array, list[tuple]]:
+        solved = []
+        for layer in self.layers:
+            if isinstance(layer, WhitenedBlock):
+                solved.append(layer.solve(h, ts))
+                h = solved[-1][0].hidden[-1]
+            else:
+                module = layer.module() if isinstance(layer, Standardised) else layer
+                h = module(h)
+        return h, solved
+
+    def parameter_parts(self) -> dict[str, Callable[[Any], PyTree]]:
+        """Functions from this network to its parts: start, path and points."""
+
+        def blocks(network: WhitenedSDEBNN) -> list[WhitenedBlock]:
+            is_block = lambda layer: isinstance(layer, WhitenedBlock)
+            return [layer for layer in network.layers if is_block(layer)]
+
+        def points(network: WhitenedSDEBNN) -> PyTree:
+            maps = [a for a in network.layers if not isinstance(a, WhitenedBlock)]
+            return [b.points for b in blocks(network)], maps, network.readout
+
+        parts: dict[str, Callable[[Any], PyTree]] = {
+            "start": lambda network: [block.start for block in blocks(network)]
+        }
+        if any(block.path is not None for block in blocks(self)):
+            parts["path"] = lambda network: [block.path for block in blocks(network)]
+        return parts | {"points": points}
+
+
+def whiten(
+    model: AbstractRandomFunction,
+    coordinates: AbstractPathCoordinates | None = None,
+    *,
+    point_scale: float = 1.0,
+) -> WhitenedSDEBNN:
+    r"""An SDE-BNN's prior as a network over independent standard normals.
+
+    What the model's prior says of $w_0$ and of the path is kept: its scales, its rate,
+    its window, what it reverts to. Transitions from one time of the grid to the next
+    are exact, where the model's own solver approximates them, so that draws of both
+    agree in law up to the solver's error, and exactly for Brownian motion. What was a
+    point estimate (the readout, weights that `where` did not choose) gets a prior:
+    normal, of standard deviation `point_scale` / √fan-in. The drift network, inducing
+    inputs and the width of $q(w_0)$ are of the model's own posterior, and are dropped.
+
+    The network starts where the model does: at the mean of its $w_0$ and at its points,
+    on the path without noise.
+
+    Args:
+        model: any SDE-BNN: of vectors or images, of several blocks, with a window or
+            with points among its weights.
+        coordinates: of the paths; `GridIncrements()`, the increments of the solver's
+            own steps, or `LevyCiesielski(num_modes)`, which serves any step.
+        point_scale: of the points' prior, in units of 1/√fan-in.
+
+    Returns:
+        The network, all of whose floating-point arrays are N(0, 1) a priori.
+
+    Raises:
+        TypeError: for something else than an `SDEBNN`.
+        ValueError: for a scale that is not positive, steps that are not known
+            beforehand, a grid of one's own, or coordinates that the steps do not fit.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, ornstein as orn
+        >>> model = orn.SDEBNN.for_vectors(3, 1, key=jax.random.key(0))
+        >>> network = orn.whiten(model, orn.LevyCiesielski(num_modes=4))
+        >>> network(jnp.ones((5, 3))).shape
+        (5, 1)
+    """
+    if not isinstance(model, SDEBNN):
+        raise TypeError(
+            f"`whiten` takes an `SDEBNN`, got `{type(model).__name__}`: other networks "
+            "have no path of weights; their parameters have a prior of their own."
+        )
+    if not point_scale > 0:
+        raise ValueError(f"`point_scale` must be positive, got {point_scale}.")
+    wanted = GridIncrements() if coordinates is None else coordinates
+    if not isinstance(wanted, AbstractPathCoordinates):
+        raise TypeError(
+            "`coordinates` must be an object such as `LevyCiesielski(num_modes=8)`, "
+            f"got {wanted!r}."
+        )
+
+    def of_layer(layer: Any) -> Any:
+        if isinstance(layer, SDEBlock):
+            return _whitened(layer, wanted, point_scale)
+        has_points = any(map(eqx.is_inexact_array, jax.tree.leaves(layer)))
+        return Standardised.of(layer, point_scale) if has_points else layer
+
+    layers = tuple(map(of_layer, model.layers))
+    return WhitenedSDEBNN(layers, Standardised.of(model.readout, point_scale))
+
+
+def _whitened(
+    block: SDEBlock, coordinates: AbstractPathCoordinates, point_scale: float
+) -> WhitenedBlock:
+    number = lambda a: float(np.asarray(a))
+    weights, points = split_where(block.dynamics, block.where)
+    start_scale = jax.tree.map(number, block.initial_scale)
+    integrator = block.integrator
+    if isinstance(integrator.stepsize, Grid) and integrator.stepsize.ts is not None:
+        raise ValueError(
+            "A network over standard normals has no other arrays, and the solver's "
+            "`Grid(ts)` is one: use `Fixed(dt)`."
+        )
+    times = grid_of(integrator.stepsize, _with_window(_ENDS, block.window))
+    path = bound = None
+    if block.is_noisy:
+        bound = coordinates.on_grid(times, block.window)
+        count = bound.count(block.window)
+        nothing = lambda w: jnp.zeros((count, *w.shape), w.dtype)
+        path = jax.tree.map(nothing, weights)
+    return WhitenedBlock(
+        start=jax.tree.map(lambda w, s: w / s, weights, start_scale),
+        path=path,
+        points=Standardised.of(points, point_scale, whole=block.dynamics),
+        coordinates=bound,
+        start_scale=start_scale,
+        sigma=jax.tree.map(number, block.process.scale),
+        rate=number(block.process.rate),
+        integrator=integrator,
+        reverts_to_start=block.reverts_to_start,
+        window=block.window,
+    )
+
+
+def _with_window(ts: Any, window: tuple[float, float]) -> np.ndarray:
+    """Depths between which steps are cut: those asked for, and the window's ends."""
+    both = [*np.round(np.asarray(ts, np.float64), 9), *np.round(window, 9)]
+    return np.unique(both)
