@@ -28,6 +28,16 @@ from ._functions import (
     function_rows as function_rows,
 )
 from ._moment_equation import gradient_map as gradient_map, lyapunov as lyapunov
+from ._path_cases import (
+    PathCase as PathCase,
+    best_diagonal as best_diagonal,
+    path_cases as path_cases,
+    path_posterior as path_posterior,
+    path_potential as path_potential,
+    path_rows as path_rows,
+    path_split as path_split,
+    whitened_regression as whitened_regression,
+)
 from ._targets import (
     LinearRegression as LinearRegression,
     LogisticRegression as LogisticRegression,

@@ -34,10 +34,10 @@ from ._functions import FunctionCase
 from ._targets import LinearRegression, Moments, linear_regression
 
 _NUM_STEPS = 20
-_SIGMA, _RHO, _SCALE = 0.8, 0.6, 0.6
-_XS = np.array([-1.0, -0.6, 0.1, 0.5, 1.0])
-_YS = np.array([-0.9, -0.1, 0.4, 0.3, 1.1])
-_INDUCING = _XS[[0, 4]]
+SDEBNN_RATE, SDEBNN_SIGMA, SDEBNN_DEVIATION, SDEBNN_SCALE = 1.0, 0.8, 0.6, 0.6
+SDEBNN_XS = np.array([-1.0, -0.6, 0.1, 0.5, 1.0])
+SDEBNN_YS = np.array([-0.9, -0.1, 0.4, 0.3, 1.1])
+_INDUCING = SDEBNN_XS[[0, 4]]
 
 
 def function_cases() -> list[FunctionCase]:
@@ -99,14 +99,18 @@ class _AffineDrift(eqx.Module):
         return eqx.tree_at(lambda slopes: slopes.w, w, drift)
 
 
-def _features(x: np.ndarray) -> np.ndarray:
-    """Orthogonal on the data, so that the posterior of w(0) factorises."""
-    return np.stack([np.ones_like(x), x - _XS.mean()], axis=1)
+def slope_features(x: np.ndarray) -> np.ndarray:
+    """Orthogonal on the data, so that the posterior of w(0) factorises.
+
+    Args:
+        x: (rows,).
+    """
+    return np.stack([np.ones_like(x), x - SDEBNN_XS.mean()], axis=1)
 
 
 def _with_features(x: Array) -> Array:
     """(0, features) of each row."""
-    centred = x - jnp.asarray(_XS.mean(), x.dtype)
+    centred = x - jnp.asarray(SDEBNN_XS.mean(), x.dtype)
     return jnp.concatenate([jnp.zeros_like(x), jnp.ones_like(x), centred], axis=1)
 
 
@@ -114,15 +118,29 @@ def _first(h: Array) -> Array:
     return h[:, :1]
 
 
-def _make_sde_bnn(num_inducing: int, *, key: PRNGKeyArray) -> SDEBNN:
+def make_affine_sde_bnn(
+    num_inducing: int, num_steps: int = _NUM_STEPS, *, key: PRNGKeyArray
+) -> SDEBNN:
+    """The model, whose posterior starts near its prior.
+
+    Args:
+        num_inducing: inducing inputs.
+        num_steps: of the solver.
+        key: of its start.
+    """
     block = SDEBlock.make(
         _Slopes(0.1 * jax.random.normal(key, (2,))),
-        prior=WeightPrior(sigma=_SIGMA, scale=_RHO, is_relative=False),
+        prior=WeightPrior(
+            sigma=SDEBNN_SIGMA,
+            rate=SDEBNN_RATE,
+            scale=SDEBNN_DEVIATION,
+            is_relative=False,
+        ),
         start_width=0.5,
         width_sizes=(1,),
         drift_scale=1.0,
         summary_size=3 * num_inducing,
-        integrator=Integrator(EulerMaruyama(), Fixed(1 / _NUM_STEPS)),
+        integrator=Integrator(EulerMaruyama(), Fixed(1 / num_steps)),
         estimator=KL(),
         key=key,
     )
@@ -134,25 +152,25 @@ def _make_sde_bnn(num_inducing: int, *, key: PRNGKeyArray) -> SDEBNN:
 
 def _sde_bnn(num_inducing: int) -> FunctionCase:
     dt, eye, none = 1 / _NUM_STEPS, np.eye(2), np.zeros((2, 2))
-    reads = np.concatenate([np.zeros((5, 2)), _features(_XS)], axis=1)
+    reads = np.concatenate([np.zeros((5, 2)), slope_features(SDEBNN_XS)], axis=1)
     chain = Chain(
         np.block([[(1 - dt) * eye, none], [dt * eye, eye]]),
         np.concatenate([eye, none]),
-        _SIGMA,
+        SDEBNN_SIGMA,
         dt,
         _NUM_STEPS,
-        (np.zeros(4), np.array([_RHO, _RHO, 0.0, 0.0])),
-        {_NUM_STEPS: Seen(reads, _YS, _SCALE)},
+        (np.zeros(4), np.array([SDEBNN_DEVIATION, SDEBNN_DEVIATION, 0.0, 0.0])),
+        {_NUM_STEPS: Seen(reads, SDEBNN_YS, SDEBNN_SCALE)},
     )
     best = regulate(chain) if num_inducing else best_constant_gain(chain, 2)
     at = {_NUM_STEPS: reads[[0, 4]]}
-    x = np.asarray(_XS, np.float32)[:, None]
+    x = np.asarray(SDEBNN_XS, np.float32)[:, None]
     return FunctionCase(
         "SDEBNN, inducing inputs" if num_inducing else "SDEBNN",
         "optimum of its bound, linear regression",
-        partial(_make_sde_bnn, num_inducing),
-        Split(x, _YS.astype(np.float32)[:, None]),
-        Gaussian(_SCALE),
+        partial(make_affine_sde_bnn, num_inducing),
+        Split(x, SDEBNN_YS.astype(np.float32)[:, None]),
+        Gaussian(SDEBNN_SCALE),
         x[[0, 4]],
         (0, 1),
         read(chain, best, at),

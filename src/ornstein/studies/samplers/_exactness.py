@@ -42,6 +42,8 @@ from ...exactness import (
     logistic_claims,
     logistic_regression,
     mean_field_optimum,
+    path_cases,
+    path_rows,
     position_at,
     run_chains,
     swag_moments,
@@ -89,6 +91,10 @@ def _run(study: Study) -> list[dict[str, Any]]:
         add(method, _LINEAR, None, compute)
     add("SWAG", "its iterates", _NUM_ITERATES, lambda: _swag_rows(seed=study.seed))
 
+    for case in path_cases():
+        compute = lambda c=case: path_rows(c, seed=study.seed)
+        settings = [repr(case.kernel), case.num_steps, case.plan]
+        add(case.method, _LINEAR, settings, compute)
     for function in function_cases():
         options = [function.options, NUM_DRAWS]
         compute = lambda f=function: function_rows(f, seed=study.seed)
