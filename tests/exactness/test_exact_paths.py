@@ -81,7 +81,7 @@ def test_the_posterior_is_that_of_the_linear_map_too():
     leaves, treedef = jax.tree.flatten(params)
     ends = np.cumsum([a.size for a in leaves])[:-1]
     parts = [
-        p.reshape(a.shape).astype(np.float32)
+        jax.numpy.asarray(p.reshape(a.shape), jax.numpy.float32)
         for p, a in zip(np.split(mean, ends), leaves, strict=True)
     ]
     at = eqx.combine(jax.tree.unflatten(treedef, parts), rest)
