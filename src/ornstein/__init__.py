@@ -55,6 +55,7 @@ from .functions import (
     WhitenedSDEBNN as WhitenedSDEBNN,
     prior_of as prior_of,
     prune as prune,
+    trajectory as trajectory,
     whiten as whiten,
     with_solver as with_solver,
     without_drift as without_drift,

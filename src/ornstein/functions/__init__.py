@@ -21,6 +21,7 @@ from ._posterior_parts import (
     PosteriorParts as PosteriorParts,
 )
 from ._softplus import softplus as softplus
+from ._trajectory import trajectory as trajectory
 from .chains import (
     ChainDiagnostics as ChainDiagnostics,
     PosteriorSamples as PosteriorSamples,

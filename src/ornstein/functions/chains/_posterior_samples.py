@@ -154,8 +154,16 @@ class PosteriorSamples(AbstractRandomFunction):
         """Nothing is trained."""
         return jax.tree.map(lambda leaf: FROZEN, self)
 
-    def network_at(self, index: int | Array) -> Network:
-        """The network of draw `index`."""
+    def network_at(
+        self, index: int | Array, *, key: PRNGKeyArray | None = None
+    ) -> Network:
+        """The network of draw `index`.
+
+        Args:
+            index: which sample.
+            key: of no use here; other random functions have one.
+        """
+        del key
         chain, sample = self._order()
         number, params = index % self.num_strata, self.positions[0]
         if not isinstance(index, int):

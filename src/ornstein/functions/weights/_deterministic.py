@@ -50,6 +50,16 @@ class Deterministic(AbstractRandomFunction):
             report=report,
         )
 
+    def network_at(self, index: int | Array, *, key: PRNGKeyArray) -> Network:
+        """The network, whichever draw.
+
+        Args:
+            index: which draw.
+            key: which functions.
+        """
+        del index, key
+        return self.network
+
     def member(self, number: int | Array) -> AbstractRandomFunction:
         """Itself: it is trained alone."""
         del number

@@ -135,6 +135,20 @@ class Ensemble(AbstractRandomFunction):
         one = eqx.combine(jax.tree.map(lambda a: a[which], arrays), rest)
         return one.member(inner)
 
+    def network_at(self, index: int | Array, *, key: PRNGKeyArray) -> Network:
+        """The network of draw `index`: that of `__call__` with the same key.
+
+        Args:
+            index: which draw.
+            key: which functions.
+
+        Raises:
+            AttributeError: for members that are no networks with weights.
+        """
+        which, draw = index % self.num_members, index // self.num_members
+        member: Any = self.member(which)
+        return member.network_at(draw, key=jax.random.fold_in(key, which))
+
     def posterior_parts(self) -> PosteriorParts:
         """Where its members start: what else they have is not the ensemble's."""
         return PosteriorParts(start_size=self.member(0).posterior_parts().start_size)

@@ -139,6 +139,15 @@ class MeanField(AbstractRandomFunction):
             log_ratio="shared" if is_shared and self.kl.is_log_ratio else None,
         )
 
+    def network_at(self, index: int | Array, *, key: PRNGKeyArray) -> Network:
+        """The network of draw `index`: that of `__call__` with the same key.
+
+        Args:
+            index: which draw.
+            key: which functions.
+        """
+        return self.with_weights(self.family.sample(key=draw_key(key, index)))
+
     def with_weights(self, params: Params) -> Network:
         """The network with these values of its random parameters."""
         return as_network(eqx.combine(params, self.rest))

@@ -106,6 +106,16 @@ class SWAG(AbstractRandomFunction):
             report=report,
         )
 
+    def network_at(self, index: int | Array, *, key: PRNGKeyArray) -> Network:
+        """The network of draw `index`: that of `__call__` with the same key.
+
+        Args:
+            index: which draw.
+            key: which functions.
+        """
+        params = self.draw_params(key=draw_key(key, index))
+        return as_network(eqx.combine(params, self.network))
+
     def draw_params(self, *, key: PRNGKeyArray) -> Params:
         r"""One draw of the parameters that have a mean.
 
