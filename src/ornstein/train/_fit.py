@@ -220,6 +220,8 @@ def fit(
             f"`{type(objective).__name__}` takes each batch whole, and accumulate="
             f"{accumulate} cuts it into parts: use accumulate=1, or `ELBO()`."
         )
+    if isinstance(optimiser, IVON):
+        optimiser.check(model, objective, kl)
     data = check_data(split, "split")
     state = initial_state(model) if state is None else state
     num_data = _num_rows(data)
@@ -241,13 +243,11 @@ def fit(
         _check_fits(model, likelihood, validation.data, state, num_rows)
     steps_per_epoch = num_data // batch_size
     num_steps = num_epochs * steps_per_epoch
-    model_labels = model.labels()
-    notes: tuple[str, ...] = ()
-    if isinstance(optimiser, IVON):
-        optimiser.check(model, objective, kl)
-        notes = optimiser.notes()
-        optimiser = BoundIVON(optimiser, model, num_data / kl.weight, steps_per_epoch)
-        model, model_labels = optimiser.started(), optimiser.labels()
+    model_labels, notes, rule = model.labels(), (), optimiser
+    if isinstance(rule, IVON):
+        notes, size = rule.notes(), num_data / kl.weight
+        rule = BoundIVON(rule, model, size, steps_per_epoch)
+        model, model_labels = rule.started(), rule.labels()
         objective = LikelihoodGradient()
     params, frozen, labels = split_trained(
         (model, likelihood), (model_labels, likelihood.labels())
@@ -257,7 +257,7 @@ def fit(
         labels=labels,
         optimisation=build_optimisation(
             labels,
-            optimiser,
+            rule,
             learning_rate=learning_rate,
             schedule=schedule,
             num_steps=num_steps,

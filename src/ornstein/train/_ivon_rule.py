@@ -114,7 +114,9 @@ class BoundIVON(NamedTuple):
         if not self.rule.empirical_bayes:
             return labels
         is_scale = is_at(self.given, lambda model: _scales(_part(model).prior))
-        return jax.tree.map(lambda name, yes: WEIGHTS if yes else name, labels, is_scale)
+        return jax.tree.map(
+            lambda name, yes: WEIGHTS if yes else name, labels, is_scale
+        )
 
     def groups(self, labels: PyTree[str]) -> PyTree[str]:
         """Whether IVON moves a leaf of (model, likelihood), or the rule for points.
@@ -144,9 +146,10 @@ class BoundIVON(NamedTuple):
                 hessian=jax.tree.map(hessian, mean),
             )
 
-        def update(grads, state, params=None, *, frozen, **others):
-            del others
-            grad, part, still = (_part(tree[0]) for tree in (grads, params, frozen))
+        def update(updates, state, params=None, **others):
+            assert params is not None
+            trees = (updates, params, others["frozen"])
+            grad, part, still = (_part(tree[0]) for tree in trees)
             step = state.step
             now = _Now(
                 step=step,
@@ -167,7 +170,7 @@ class BoundIVON(NamedTuple):
                 prior,
                 is_leaf=lambda node: node is None,
             )
-            updates = eqx.tree_at(_moved, grads, jax.tree.leaves((family, moved)))
+            updates = eqx.tree_at(_moved, updates, jax.tree.leaves((family, moved)))
             return updates, IVONState(step + 1, momentum, hessian)
 
         return optax.GradientTransformationExtraArgs(init, update)
@@ -193,9 +196,7 @@ class BoundIVON(NamedTuple):
         trees += (momentum, hessian, normal_leaves(prior, family.mean))
         columns = map(treedef.flatten_up_to, trees)
         moved = [self._move_leaf(*leaf, now) for leaf in zip(*columns, strict=True)]
-        mean, rho, momentum, hessian = map(
-            treedef.unflatten, zip(*moved, strict=True)
-        )
+        mean, rho, momentum, hessian = map(treedef.unflatten, zip(*moved, strict=True))
         return NormalFamily(mean, rho), momentum, hessian, prior
 
     def _move_leaf(

@@ -1,6 +1,6 @@
 """One optimiser for all that is trained, or one for each label."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeAlias
 
 import equinox as eqx
@@ -47,7 +47,7 @@ def build_optimisation(
     Args:
         labels: `"weights"` or `"noise"` for each trained leaf.
         optimiser: a rule such as `optax.adam`, a finished optax transformation, one
-            of them for each label, or IVON, which has the labels' order its own way.
+            of them for each label, or IVON, which tells weights and points apart.
         learning_rate: the peak rate, a map from the step number to the rate, or one
             of them for each label.
         schedule: the shape that a peak rate follows, or one for each label.
@@ -95,7 +95,7 @@ def _with_ivon(
     # A schedule of the user's has no peak that its fall could be told from.
     fall = shape if isinstance(own, float | int) else Constant()
     hessian_rate = fall.build(ivon.rule.hessian_rate(num_steps), num_steps)
-    transforms: dict[str, optax.GradientTransformation] = {
+    transforms: dict[Hashable, optax.GradientTransformation] = {
         WEIGHTS: ivon.transform(rates[WEIGHTS], hessian_rate)
     }
     if POINTS in jax.tree.leaves(groups):
