@@ -36,6 +36,7 @@ from ._statistics import recompute_statistics as recompute_statistics
 from ._tune import LogUniform as LogUniform, Tuning as Tuning, tune as tune
 from ._validate import validate as validate
 from ._validation import Validation as Validation
+from .ivon import IVON as IVON
 from .records import Callback as Callback, Plan as Plan, ProgressBar as ProgressBar
 from .saving import (
     RunFolder as RunFolder,
