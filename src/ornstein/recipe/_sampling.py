@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .._sentence import Option, OptionError
-from ..mcmc import HMC, NUTS, AbstractKernel, Langevin, PartialHMC, RandomWalkMetropolis
+from ..mcmc import (
+    HMC,
+    NUTS,
+    AbstractKernel,
+    Langevin,
+    MicrocanonicalLangevin,
+    PartialHMC,
+    RandomWalkMetropolis,
+)
 from ..sgmcmc import (
     SGHMC,
     SGLD,
@@ -30,6 +38,7 @@ KernelName = Literal[
     "constant-sgd",
     "hmc",
     "langevin",
+    "mclmc",
     "nuts",
     "partial-hmc",
     "psgld",
@@ -56,7 +65,8 @@ class SamplingOptions:
         prior: of every weight by itself; fan-in is a gaussian in units of
             1/sqrt(fan-in).
         prior_scale: standard deviation (laplace: width) of the prior.
-        step_size: full-data kernels adapt it, and only start here; 0.1 by default.
+        step_size: full-data kernels adapt it, and only start here; 0.1 by default, of
+            mclmc 0.01.
             Minibatch kernels have a default that suits the number of rows.
         momentum: what a step keeps of the one before, for partial-hmc, sghmc and sgnht.
         num_integration_steps: leapfrog steps of hmc and partial-hmc.
@@ -166,6 +176,15 @@ _PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 _MINIBATCH = {"num_warmup": 5000, "num_samples": 250, "thin": 20}
+_OF_KERNEL: dict[KernelName, dict[str, Any]] = {
+    # As its authors run it: cheap steps, many of them, from optimised members.
+    "mclmc": {
+        "num_warmup": 10_000,
+        "num_samples": 500,
+        "thin": 20,
+        "start_from": FROM_MEMBERS,
+    },
+}
 
 
 def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe:
@@ -179,6 +198,7 @@ def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe
     if kernel is not None:
         if is_minibatch(kernel) and not is_minibatch(options["kernel"]):
             options |= _MINIBATCH
+        options |= _OF_KERNEL.get(kernel, {})
         options["kernel"] = kernel
     parts = {}
     for part in (LikelihoodOptions, SamplingOptions):
@@ -205,6 +225,10 @@ KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
         num_integration_steps=o.num_integration_steps, step_size=_adapted(o)
     ),
     "langevin": lambda o, n: Langevin(_adapted(o)),
+    # The first step size finds itself in a few steps; L is the warm-up's.
+    "mclmc": lambda o, n: MicrocanonicalLangevin(
+        0.01 if o.step_size is None else o.step_size
+    ),
     "nuts": lambda o, n: NUTS(_adapted(o)),
     "partial-hmc": lambda o, n: PartialHMC(
         alpha=o.momentum,
