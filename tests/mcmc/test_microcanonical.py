@@ -47,7 +47,7 @@ def test_a_step_is_blackjax(step_size, getkey):
     flat = lambda tree: ravel_pytree(tree)[0]
     np.testing.assert_allclose(flat(end.position), flat(theirs.position), rtol=1e-5)
     np.testing.assert_allclose(flat(end.direction), flat(theirs.momentum), rtol=2e-5)
-    their_error = kinetic - (theirs.logdensity - start.log_density)
+    their_error = np.asarray(kinetic) - theirs.logdensity + start.log_density
     np.testing.assert_allclose(error, their_error, rtol=1e-4, atol=2e-5)
 
 

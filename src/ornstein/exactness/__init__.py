@@ -1,7 +1,6 @@
 """Every method that claims a posterior, held to an exact answer."""
 
 from ._cases import (
-    BATCH_SIZE as BATCH_SIZE,
     CONSTANT_SGD as CONSTANT_SGD,
     ClaimedCase as ClaimedCase,
     LinearCase as LinearCase,
@@ -29,6 +28,7 @@ from ._functions import (
 )
 from ._moment_equation import gradient_map as gradient_map, lyapunov as lyapunov
 from ._targets import (
+    BATCH_SIZE as BATCH_SIZE,
     LinearRegression as LinearRegression,
     LogisticRegression as LogisticRegression,
     Moments as Moments,

@@ -68,10 +68,10 @@ class MicrocanonicalLangevin(AbstractKernel):
     step of McLachlan's integrator (two gradients of the whole data) and refreshes it
     again; over a distance L the direction forgets itself. There is no test, so that the
     chain is **biased** by its step size, by $O(\varepsilon^2)$: on a Gaussian the
-    variances are too large by about a tenth at an energy variance of 0.1 a dimension,
-    where the warm-up ends (`ornstein reproduce exactness`). It is for posteriors of many
-    dimensions, as networks have, in which it moves far at little cost; where the law
-    must be exact, take `HMC`. A step goes as far as ε, however steep the posterior is.
+    variances are off by about a tenth at an energy variance of 0.1 a dimension,
+    where the warm-up ends (`ornstein reproduce exactness`). It is for posteriors of
+    many dimensions, as networks have, in which it moves far at little cost; where the
+    law must be exact, take `HMC`. A step goes as far as ε, however steep it is there.
 
     The warm-up is MILE's: the step size for which the error in energy has the variance
     wanted, which falls from `start_energy_variance` to `end_energy_variance` a
