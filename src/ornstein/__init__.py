@@ -76,6 +76,7 @@ from .mcmc import (
     HMC as HMC,
     NUTS as NUTS,
     Langevin as Langevin,
+    MicrocanonicalLangevin as MicrocanonicalLangevin,
     PartialHMC as PartialHMC,
     RandomWalkMetropolis as RandomWalkMetropolis,
 )

@@ -2,13 +2,17 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
 import ornstein as orn
 from ornstein.cli import main
+from ornstein.cli._run_folder import load_run
 from ornstein.recipe import Keys, SampleRecipe, open_sampling, prepare, preset_sampling
 from ornstein.sampling import ChainProgress
 
@@ -145,3 +149,107 @@ def test_defaults_suit_the_data_and_the_kernel():
         SampleRecipe.from_json(saved | {"sampling": {"kernel": "gibbs"}})
     with pytest.raises(ValueError, match="have the parts"):
         SampleRecipe.from_json({})
+
+
+@pytest.fixture(scope="module")
+def ensemble(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "ensemble"
+    options = "--data toy/cos --model ensemble --num-members 2 --width 3 --epochs 1"
+    options += " --activation tanh --learn-scale --test-draws 2"
+    assert main(["train", *options.split(), "--out", str(path)]) == 0
+    return path
+
+
+def test_chains_start_at_the_members_of_a_run(ensemble: Path, tmp_path: Path, capsys):
+    """Where the chains began is where training ended; its folder may then go.
+
+    Catches another run's file of starts, and starts that a resumed run looks for in
+    the run that they came from (seen).
+    """
+    path, options = tmp_path / "run", [*TINY.split(), "--learn-scale", "--num-warmup"]
+    copy = tmp_path / "ensemble"
+    shutil.copytree(ensemble, copy)
+    options += ["0", "--step-size", "1e-6", "--start-from", str(copy)]
+    assert main(["sample", *options, "--out", str(path)]) in (0, 1)
+    capsys.readouterr()
+    _, _, samples = by_hand(path)
+    _, _, fitted = load_run(ensemble)
+    assert "those of " in str(samples.starts)
+    for number in range(2):
+        own = eqx.filter(fitted.model.member(number), eqx.is_array)
+        pairs = zip(
+            jax.tree.leaves(samples.positions[0]), jax.tree.leaves(own), strict=True
+        )
+        for found, wanted in pairs:
+            np.testing.assert_allclose(found[number, 0], wanted, atol=1e-3)
+    result = json.loads((path / "result.json").read_text())
+    assert result["chains_started"] == samples.starts
+    shutil.rmtree(copy)
+    assert main(["sample", "--resume", str(path), "--json"]) in (0, 1)
+    assert json.loads(capsys.readouterr().out)["nll"] == result["nll"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            "--num-chains 3",
+            "has 2 members, from each of which one chain starts, and --",
+        ),
+        ("--width 4", "other networks than the one that is sampled"),
+        ("--train-rows 20", "was trained on other rows"),
+        ("--test-rows 5 --train-rows 20", "give both the same --data, --split"),
+        ("--start-from nowhere", "nowhere"),
+        ("--start-steps 0", "--start-steps must be positive"),
+    ],
+)
+def test_members_of_another_kind_are_refused(
+    ensemble: Path, options, said, capsys, tmp_path
+):
+    path, common = tmp_path / "run", TINY.replace("--num-chains 2", "")
+    args = [*common.split(), "--num-chains", "2", "--start-from", str(ensemble)]
+    code = main(
+        ["sample", *args, "--learn-scale", *options.split(), "--out", str(path)]
+    )
+    error = capsys.readouterr().err
+    assert code == 2, error
+    assert said in error
+    assert not path.exists()
+
+
+def test_a_run_without_members_is_refused(run: Path, capsys, tmp_path):
+    args = [*TINY.split(), "--start-from", str(run), "--out", str(tmp_path / "run")]
+    assert main(["sample", *args, "--learn-scale"]) == 2
+    assert "got `PosteriorSamples`" in capsys.readouterr().err
+
+
+def test_a_run_optimises_its_own_members(tmp_path: Path, monkeypatch, capsys):
+    """Interrupted among those steps, or killed after them, it goes on to the same bits.
+
+    Catches (seen) starts that are made again from other keys, and an interruption that
+    only the chains hear of.
+    """
+    options = [*TINY.split(), "--start-from", "members", "--start-steps", "50"]
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    assert main(["sample", *options, "--out", str(whole)]) == 0
+    advance = ChainProgress.advance
+
+    def interrupt(self, step, record):
+        assert record["phase"] == "members"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ChainProgress, "advance", interrupt)
+    assert main(["sample", *options, "--out", str(stopped)]) == 130
+    assert "ornstein sample --resume" in capsys.readouterr().out
+    monkeypatch.setattr(ChainProgress, "advance", advance)
+    assert main(["sample", "--resume", str(stopped)]) == 0
+    results = [json.loads((p / "result.json").read_text()) for p in (whole, stopped)]
+    assert results[0]["nll"] == results[1]["nll"]
+    assert "50 steps of Adam" in results[0]["chains_started"]
+    # Killed when its members were ready: they are read, and not optimised again.
+    capsys.readouterr()
+    shutil.rmtree(stopped / "checkpoints" / "samples")
+    monkeypatch.setattr("ornstein.recipe._chain_starts.optimised_starts", None)
+    assert main(["sample", "--resume", str(stopped), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["nll"] == results[0]["nll"]

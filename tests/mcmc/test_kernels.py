@@ -14,6 +14,7 @@ from ornstein.mcmc import (
     NUTS,
     AbstractProposal,
     Langevin,
+    MicrocanonicalLangevin,
     PartialHMC,
     RandomWalkMetropolis,
 )
@@ -57,6 +58,7 @@ KERNELS = {
     "unadjusted": Langevin(0.1, adjusted=False),
     "partial": PartialHMC(0.8, 2),
     "nuts": NUTS(max_num_doublings=6),
+    "microcanonical": MicrocanonicalLangevin(0.1),
 }
 EXACT = ("walk", "hmc", "langevin", "partial", "nuts")
 

@@ -74,7 +74,7 @@ def test_the_last_step_of_the_warm_up_estimates_the_noise_where_it_is(getkey):
     kernel = ConstantSGD(num_rows=NUM_DATA)
     far = problem.position(problem.mode + 5.0)
     state = kernel.init(problem.potential, far, key=getkey())
-    stage = lambda is_last: Stage(*map(jnp.array, (False, False, is_last)))
+    stage = lambda is_last: Stage(*map(jnp.array, (False, False, is_last, 0.5)))
     move = jax.jit(
         lambda state, stage, key: kernel.warm_up(
             problem.potential, state, stage, key=key

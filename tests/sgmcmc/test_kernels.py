@@ -44,7 +44,7 @@ KERNELS = {
     "constant, scalar": ConstantSGD(num_rows=50),
     "constant, full": ConstantSGD(Full(), num_rows=50),
 }
-STAGE = Stage(jnp.array(True), jnp.array(True), jnp.array(True))
+STAGE = Stage(*3 * [jnp.array(True)], part=jnp.array(0.9))
 ALL = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
 

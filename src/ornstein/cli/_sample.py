@@ -12,13 +12,16 @@ from ..recipe import (
     Keys,
     Prepared,
     SampleRecipe,
+    check_members,
     check_sampling,
+    has_starts,
     prepare,
     run_sampling,
+    starts_from_run,
 )
 from ..report import write_figures
 from ..sampling import ChainProgress, StuckChainError, is_stuck
-from ..train import RunFolder
+from ..train import Fit, RunFolder
 from ._calls import entered
 from ._output import check_outside, inputs_of
 from ._run_folder import (
@@ -27,6 +30,7 @@ from ._run_folder import (
     check_kept,
     check_new,
     free_folder,
+    load_run,
     new_run,
     read_sample_recipe,
     resumable,
@@ -89,14 +93,22 @@ class Sample:
                 check_kept(run)
                 prepared = prepare(recipe.recipe)
                 say_data(prepared.data, terminal)
-                return _carry_out(run, recipe, prepared, terminal, command, guard=None)
+                members = None
+                if not has_starts(run.checkpoints / SAMPLES):
+                    members = _members(recipe, prepared)
+                return _carry_out(
+                    run, recipe, prepared, members, terminal, command, guard=None
+                )
         recipe = self.recipe
         check_sampling(recipe.sampling)
         path = free_folder(recipe.data.data) if self.out is None else self.out
-        check_new(path, inputs_of(recipe.recipe), overwrite=self.overwrite)
+        others = starts_from_run(recipe.sampling)
+        inputs = [*inputs_of(recipe.recipe), *([] if others is None else [others])]
+        check_new(path, inputs, overwrite=self.overwrite)
         check_outside(path, recipe.data.data)
         prepared = prepare(recipe.recipe)
         say_data(prepared.data, terminal)
+        members = _members(recipe, prepared)
         config = {
             "command": command,
             "recipe": recipe.recipe.to_json(),
@@ -104,13 +116,27 @@ class Sample:
         }
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
             say_where(run, terminal)
-            return _carry_out(run, recipe, prepared, terminal, command, guard=guard)
+            return _carry_out(
+                run, recipe, prepared, members, terminal, command, guard=guard
+            )
+
+
+def _members(recipe: SampleRecipe, prepared: Prepared) -> Fit | None:
+    """What another run fitted, if chains are to start at its members."""
+    path = starts_from_run(recipe.sampling)
+    if path is None:
+        return None
+    _, theirs, fitted = load_run(path)
+    members = Fit(fitted.model, fitted.likelihood, None, {})
+    check_members(recipe, prepared, members, theirs.data)
+    return members
 
 
 def _carry_out(
     run: RunFolder,
     recipe: SampleRecipe,
     prepared: Prepared,
+    members: Fit | None,
     terminal: Terminal,
     command: str,
     *,
@@ -125,7 +151,12 @@ def _carry_out(
     ):
         callbacks = [ChainProgress(terminal.errors), calls, *guards, interruption]
         samples = run_sampling(
-            recipe, prepared, folder, resume=guard is None, callbacks=callbacks
+            recipe,
+            prepared,
+            folder,
+            members=members,
+            resume=guard is None,
+            callbacks=callbacks,
         )
         interruption.raise_if_met()
         result: dict[str, Any] = {

@@ -1,7 +1,6 @@
 """Every method that claims a posterior, held to an exact answer."""
 
 from ._cases import (
-    BATCH_SIZE as BATCH_SIZE,
     CONSTANT_SGD as CONSTANT_SGD,
     ClaimedCase as ClaimedCase,
     LinearCase as LinearCase,
@@ -39,6 +38,7 @@ from ._path_cases import (
     whitened_regression as whitened_regression,
 )
 from ._targets import (
+    BATCH_SIZE as BATCH_SIZE,
     LinearRegression as LinearRegression,
     LogisticRegression as LogisticRegression,
     Moments as Moments,

@@ -12,8 +12,8 @@ from ..mcmc import (
     HMC,
     NUTS,
     AbstractKernel,
-    AbstractState,
     Langevin,
+    MicrocanonicalLangevin,
     PartialHMC,
     RandomWalkMetropolis,
 )
@@ -31,13 +31,20 @@ from ..sgmcmc import (
     Scalar,
 )
 from ._chains import Plan
-from ._moment_equation import drift_map, gradient_map, kick_map, lyapunov
-from ._targets import LinearRegression, Moments, RowGradients, flat
-
-BATCH_SIZE = 12
-
-Oracle = Callable[[LinearRegression, AbstractState], Moments]
-"""A target, and a state that says what was adapted, to the stationary moments."""
+from ._moment_equation import lyapunov
+from ._oracles import (
+    Oracle,
+    adapted_sgd,
+    constant_sgd,
+    exact_posterior,
+    langevin,
+    microcanonical,
+    naive_sghmc,
+    preconditioned_sgld,
+    sghmc,
+    sgld,
+)
+from ._targets import BATCH_SIZE, LinearRegression, Moments
 
 _MANY_DATA = 320
 """For constant SGD, whose law nears the posterior as n / N falls."""
@@ -110,6 +117,12 @@ def linear_cases() -> list[LinearCase]:
         LinearCase("PartialHMC", _partial_hmc(3)(0.15), 6, exact),
         LinearCase("NUTS", NUTS(0.3, 6), 2, exact),
         LinearCase("Langevin, unadjusted", Langevin(0.2, False), 12, langevin(0.2)),
+        LinearCase(
+            "MicrocanonicalLangevin",
+            MicrocanonicalLangevin(1.6, 1.0),
+            10,
+            microcanonical,
+        ),
         LinearCase("SGLD", SGLD(0.04), 12, sgld(0.04)),
         LinearCase(
             "SGLD, control variate",
@@ -164,7 +177,7 @@ def command_line_cases() -> list[LinearCase]:
         kernel: Any = make(options, num_data)
         batch_size = min(options.batch_size, num_data)
         thin, oracle = _AT_DEFAULTS[name](kernel, batch_size)
-        adapts = oracle is exact_posterior or name in ("constant-sgd", "psgld")
+        adapts = oracle is exact_posterior or name in _ADAPTING
         case = LinearCase(
             f"{type(kernel).__name__}, command line",
             kernel,
@@ -180,17 +193,12 @@ def command_line_cases() -> list[LinearCase]:
     return cases
 
 
-def exact_posterior(target: LinearRegression, state: AbstractState) -> Moments:
-    """What every kernel with a Metropolis test has."""
-    del state
-    return target.posterior()
-
-
 _AT_DEFAULTS: dict[str, Callable[[Any, int], tuple[int, Oracle]]] = {
     "constant-sgd": lambda k, n: (20, adapted_sgd(n)),
     # What the warm-up finds lies near a resonance, at which 20 leaps come back.
     "hmc": lambda k, n: (12, exact_posterior),
     "langevin": lambda k, n: (10, exact_posterior),
+    "mclmc": lambda k, n: (10, microcanonical),
     "nuts": lambda k, n: (2, exact_posterior),
     "partial-hmc": lambda k, n: (8, exact_posterior),
     "psgld": lambda k, n: (
@@ -204,11 +212,28 @@ _AT_DEFAULTS: dict[str, Callable[[Any, int], tuple[int, Oracle]]] = {
 }
 """Steps between positions, and the oracle, from a kernel and its batches."""
 
+_ADAPTING = ("constant-sgd", "mclmc", "psgld")
+"""Those whose warm-up changes a law that is their own."""
+
 
 def linear_claims() -> list[ClaimedCase]:
     """Samplers that are not linear even on a Gaussian posterior."""
-    plan = Plan(80, num_samples=32)
-    return [ClaimedCase("SGNHT", lambda step: SGNHT(step, 8.0), 0.02, plan, False)]
+    return [
+        ClaimedCase(
+            "SGNHT",
+            lambda step: SGNHT(step, 8.0),
+            0.02,
+            Plan(80, num_samples=32),
+            False,
+        ),
+        ClaimedCase(
+            "MicrocanonicalLangevin, small step",
+            _microcanonical(1.0),
+            0.4,
+            Plan(10),
+            True,
+        ),
+    ]
 
 
 def logistic_claims() -> list[ClaimedCase]:
@@ -221,6 +246,9 @@ def logistic_claims() -> list[ClaimedCase]:
         ClaimedCase("Langevin", Langevin, 0.5, exact(8), True),
         ClaimedCase("PartialHMC", _partial_hmc(2), 0.3, exact(6), True),
         ClaimedCase("NUTS", lambda step: NUTS(step, 6), 0.5, exact(2), True),
+        ClaimedCase(
+            "MicrocanonicalLangevin", _microcanonical(1.5), 0.4, exact(12), True
+        ),
         ClaimedCase("SGLD", SGLD, 0.03, fine(15), False),
         ClaimedCase("SGHMC", lambda step: SGHMC(step, 4.0), 0.05, fine(15), False),
         ClaimedCase("SGNHT", lambda step: SGNHT(step, 4.0), 0.05, fine(15), False),
@@ -239,113 +267,5 @@ def _partial_hmc(num_integration_steps: int) -> Callable[[float], PartialHMC]:
     )
 
 
-def langevin(step_size: float) -> Oracle:
-    r"""$\theta' = \theta - \frac{\varepsilon^2}{2} \nabla U + \varepsilon \xi$."""
-
-    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
-        del state
-        step = step_size**2 * np.eye(target.x.shape[1])
-        rows = target.row_gradients()
-        return gradient_map(rows, step / 2, step, np.inf).stationary(len(step))
-
-    return oracle
-
-
-def sgld(
-    step_size: float,
-    *,
-    has_control_variate: bool = False,
-    batch_size: int = BATCH_SIZE,
-) -> Oracle:
-    r"""$\theta' = \theta - \varepsilon \nabla \tilde U / 2 + \sqrt\varepsilon \xi$."""
-
-    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
-        rows = target.row_gradients()
-        if has_control_variate:
-            rows = rows.around(_numbers(state.position))
-        step = step_size * np.eye(target.x.shape[1])
-        return _sgld_moments(rows, step, batch_size)
-
-    return oracle
-
-
-def preconditioned_sgld(
-    step_size: float, *, damping: float, batch_size: int = BATCH_SIZE
-) -> Oracle:
-    r"""SGLD with steps $\varepsilon / (\lambda + \sqrt s)$, s as it was frozen."""
-
-    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
-        second_moment = _numbers(state.adapted)  # pyright: ignore
-        step = np.diag(step_size / (damping + np.sqrt(second_moment)))
-        return _sgld_moments(target.row_gradients(), step, batch_size)
-
-    return oracle
-
-
-def sghmc(
-    step_size: float,
-    friction: float,
-    noise_estimate: float,
-    *,
-    batch_size: int = BATCH_SIZE,
-) -> Oracle:
-    r"""SGHMC: $\eta = \varepsilon^2$, $a = \varepsilon C$, $b = \eta V / 2$."""
-
-    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
-        del state
-        eta, a = step_size**2, step_size * friction
-        injected = 2 * (a - eta * noise_estimate / 2) * eta
-        dim = target.x.shape[1]
-        kick = kick_map(target.row_gradients(), 1 - a, eta, injected, batch_size)
-        return kick.then(drift_map(dim)).stationary(dim)
-
-    return oracle
-
-
-def naive_sghmc(step_size: float, num_integration_steps: int) -> Oracle:
-    r"""A fresh $v \sim N(0, \eta)$, then leapfrog steps on batches' gradients."""
-
-    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
-        del state
-        rows, dim, eta = target.row_gradients(), target.x.shape[1], step_size**2
-        kick = lambda size: kick_map(rows, 1.0, size, 0.0, BATCH_SIZE)
-        drift = drift_map(dim)
-        leaps = drift.then(kick(eta)).power(num_integration_steps - 1).then(drift)
-        refresh = kick_map(rows, 0.0, 0.0, eta, np.inf)
-        trajectory = refresh.then(kick(eta / 2)).then(leaps).then(kick(eta / 2))
-        return trajectory.stationary(dim)
-
-    return oracle
-
-
-def constant_sgd(
-    matrix: Callable[[LinearRegression], np.ndarray],
-) -> Oracle:
-    r"""$\theta' = \theta - H \nabla \tilde U$."""
-
-    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
-        del state
-        drift = matrix(target)
-        rows = target.row_gradients()
-        return gradient_map(rows, drift, 0 * drift, BATCH_SIZE).stationary(len(drift))
-
-    return oracle
-
-
-def _sgld_moments(rows: RowGradients, step: np.ndarray, batch_size: int) -> Moments:
-    return gradient_map(rows, step / 2, step, batch_size).stationary(len(step))
-
-
-def adapted_sgd(batch_size: int) -> Oracle:
-    r"""$\theta' = \theta - h \nabla \tilde U$ at the h that was found."""
-
-    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
-        drift = float(state.adapted) * np.eye(target.x.shape[1])  # pyright: ignore
-        rows = target.row_gradients()
-        return gradient_map(rows, drift, 0 * drift, batch_size).stationary(len(drift))
-
-    return oracle
-
-
-def _numbers(tree) -> np.ndarray:
-    return np.asarray(flat(tree), np.float64)
+def _microcanonical(length: float) -> Callable[[float], MicrocanonicalLangevin]:
+    return lambda step_size: MicrocanonicalLangevin(step_size, length)

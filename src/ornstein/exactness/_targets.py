@@ -19,6 +19,9 @@ from ..nn import Linear
 from ..potential import Potential
 from ..prior import GaussianPrior
 
+BATCH_SIZE = 12
+"""Rows behind a minibatch kernel's step, unless a case says otherwise."""
+
 
 class Moments(NamedTuple):
     """Mean and covariance of a position's numbers.

@@ -10,6 +10,11 @@ from ._base import (
 from ._check import check_start as check_start
 from ._hmc import HMC as HMC
 from ._langevin import Langevin as Langevin
+from ._microcanonical import (
+    MicrocanonicalInfo as MicrocanonicalInfo,
+    MicrocanonicalLangevin as MicrocanonicalLangevin,
+    MicrocanonicalState as MicrocanonicalState,
+)
 from ._nuts import NUTS as NUTS
 from ._partial_hmc import PartialHMC as PartialHMC
 from ._random_walk import (

@@ -28,11 +28,13 @@ class Stage(NamedTuple):
         is_slow: the step belongs to a window in which the mass is estimated.
         is_window_end: it is the last of such a window: the mass is set here.
         is_last: it is the last of the warm-up: what was adapted is fixed here.
+        part: of the warm-up that is over before it, in [0, 1).
     """
 
     is_slow: Bool[Array, "*steps"]
     is_window_end: Bool[Array, "*steps"]
     is_last: Bool[Array, "*steps"]
+    part: Float[Array, "*steps"]
 
 
 class AbstractKernel(eqx.Module):
@@ -102,11 +104,17 @@ class MCMCInfo(eqx.Module):
 
 
 def warm_up_stages(num_steps: int) -> Stage:
-    """Stan's schedule: fast, slow windows that double, fast.
+    """Stan's schedule (fast, slow windows that double, fast), and the part done.
 
     Args:
         num_steps: of the whole warm-up.
     """
     schedule = jnp.asarray(build_schedule(num_steps)).reshape(-1, 2)
     is_slow, is_window_end = schedule.T == 1
-    return Stage(is_slow, is_window_end, jnp.arange(num_steps) == num_steps - 1)
+    step = jnp.arange(num_steps)
+    return Stage(
+        is_slow=is_slow,
+        is_window_end=is_window_end,
+        is_last=step == num_steps - 1,
+        part=step / num_steps,
+    )

@@ -14,14 +14,19 @@ from ._published import (
     with_seed as with_seed,
 )
 from ._recipe import Recipe as Recipe
+from ._run_sampling import (
+    check_members as check_members,
+    has_starts as has_starts,
+    open_sampling as open_sampling,
+    run_sampling as run_sampling,
+)
 from ._sampling import (
     KERNELS as KERNELS,
     KernelName as KernelName,
     SampleRecipe as SampleRecipe,
     check_sampling as check_sampling,
-    open_sampling as open_sampling,
     preset_sampling as preset_sampling,
-    run_sampling as run_sampling,
+    starts_from_run as starts_from_run,
 )
 from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
 from ._training import (

@@ -1,17 +1,22 @@
-"""Runs of Markov chains from options: what `ornstein sample` fills in and keeps."""
+"""Options of runs of Markov chains: what `ornstein sample` fills in and keeps."""
 
 import dataclasses
 import math
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from .._sentence import Option, OptionError
-from ..functions import PosteriorSamples
-from ..mcmc import HMC, NUTS, AbstractKernel, Langevin, PartialHMC, RandomWalkMetropolis
-from ..prior import GaussianPrior
-from ..sampling import SamplingCallback, load_samples, sample
+from ..mcmc import (
+    HMC,
+    NUTS,
+    AbstractKernel,
+    Langevin,
+    MicrocanonicalLangevin,
+    PartialHMC,
+    RandomWalkMetropolis,
+)
 from ..sgmcmc import (
     SGHMC,
     SGLD,
@@ -19,14 +24,12 @@ from ..sgmcmc import (
     ConstantSGD,
     PreconditionedSGLD,
 )
+from ._chain_starts import FROM_MEMBERS, FROM_PRIOR
 from ._recipe import Recipe, changed, read_part
-from ._training import Keys, Prepared
-from .models import PRIORS
 from .options import (
     ActivationName,
     DataOptions,
     LikelihoodOptions,
-    WeightOptions,
     check_numbers,
 )
 from .presets import kind_of_data
@@ -35,6 +38,7 @@ KernelName = Literal[
     "constant-sgd",
     "hmc",
     "langevin",
+    "mclmc",
     "nuts",
     "partial-hmc",
     "psgld",
@@ -61,10 +65,15 @@ class SamplingOptions:
         prior: of every weight by itself; fan-in is a gaussian in units of
             1/sqrt(fan-in).
         prior_scale: standard deviation (laplace: width) of the prior.
-        step_size: full-data kernels adapt it, and only start here; 0.1 by default.
+        step_size: full-data kernels adapt it, and only start here; 0.1 by default, of
+            mclmc 0.01.
             Minibatch kernels have a default that suits the number of rows.
         momentum: what a step keeps of the one before, for partial-hmc, sghmc and sgnht.
         num_integration_steps: leapfrog steps of hmc and partial-hmc.
+        start_from: where chains start: at draws of the prior that are no larger than
+            the network; at members that are optimised first; or at those of the RUN
+            (its folder) of `ornstein train --model ensemble`, one chain at each.
+        start_steps: of Adam, for members that are optimised first.
         num_samples: kept of each chain.
         num_warmup: steps before the first of them.
         num_chains: side by side.
@@ -82,6 +91,8 @@ class SamplingOptions:
     step_size: float | None = None
     momentum: float = 0.9
     num_integration_steps: int = 20
+    start_from: str = FROM_PRIOR
+    start_steps: int = 2000
     num_samples: int = 200
     num_warmup: int = 500
     num_chains: int = 4
@@ -165,6 +176,15 @@ _PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 _MINIBATCH = {"num_warmup": 5000, "num_samples": 250, "thin": 20}
+_OF_KERNEL: dict[KernelName, dict[str, Any]] = {
+    # As its authors run it: cheap steps, many of them, from optimised members.
+    "mclmc": {
+        "num_warmup": 10_000,
+        "num_samples": 500,
+        "thin": 20,
+        "start_from": FROM_MEMBERS,
+    },
+}
 
 
 def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe:
@@ -178,6 +198,7 @@ def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe
     if kernel is not None:
         if is_minibatch(kernel) and not is_minibatch(options["kernel"]):
             options |= _MINIBATCH
+        options |= _OF_KERNEL.get(kernel, {})
         options["kernel"] = kernel
     parts = {}
     for part in (LikelihoodOptions, SamplingOptions):
@@ -204,6 +225,10 @@ KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
         num_integration_steps=o.num_integration_steps, step_size=_adapted(o)
     ),
     "langevin": lambda o, n: Langevin(_adapted(o)),
+    # The first step size finds itself in a few steps; L is the warm-up's.
+    "mclmc": lambda o, n: MicrocanonicalLangevin(
+        0.01 if o.step_size is None else o.step_size
+    ),
     "nuts": lambda o, n: NUTS(_adapted(o)),
     "partial-hmc": lambda o, n: PartialHMC(
         alpha=o.momentum,
@@ -235,7 +260,8 @@ def check_sampling(options: SamplingOptions) -> None:
     """
     check_numbers(options)
     counts = ("num_samples", "num_chains", "thin", "batch_size", "test_draws")
-    for name in (*counts, "num_integration_steps", "prior_scale"):
+    counts = (*counts, "num_integration_steps", "start_steps")
+    for name in (*counts, "prior_scale"):
         value = getattr(options, name)
         if not value > 0:
             raise OptionError("{} must be positive, got {}.", Option(name), value)
@@ -256,53 +282,7 @@ def check_sampling(options: SamplingOptions) -> None:
     KERNELS[options.kernel](options, _SOME_ROWS)
 
 
-def run_sampling(
-    recipe: SampleRecipe,
-    prepared: Prepared,
-    folder: Path,
-    *,
-    resume: bool = False,
-    callbacks: Sequence[SamplingCallback] = (),
-) -> PosteriorSamples:
-    """Sample as the recipe says.
-
-    Args:
-        recipe: the options.
-        prepared: what `prepare(recipe.recipe)` built.
-        folder: of the samples.
-        resume: go on with the chains there.
-        callbacks: hear about the chains.
-    """
-    options = recipe.sampling
-    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
-    network = network_of(prepared)
-    num_data = len(prepared.data.train)
-    kernel = KERNELS[options.kernel](options, num_data)
-    return sample(
-        network,
-        prepared.data.train,
-        prepared.likelihood,
-        kernel=kernel,
-        prior=PRIORS[options.prior](weights, network),
-        # Of the log of a learned scale, in units of standardised targets.
-        likelihood_prior=GaussianPrior(1.0),
-        key=Keys.of(prepared.recipe).fit,
-        num_samples=options.num_samples,
-        num_warmup=options.num_warmup,
-        num_chains=options.num_chains,
-        thin=options.thin,
-        batch_size=options.batch_size if kernel.is_minibatch else None,
-        folder=folder,
-        resume=resume,
-        callbacks=callbacks,
-    )
-
-
-def open_sampling(prepared: Prepared, folder: Path) -> PosteriorSamples:
-    """The samples that a run wrote."""
-    return load_samples(folder, network_of(prepared), prepared.likelihood)
-
-
-def network_of(prepared: Prepared) -> Any:
-    """The plain network of a run of chains."""
-    return getattr(prepared.model, "network")  # noqa: B009
+def starts_from_run(options: SamplingOptions) -> Path | None:
+    """The run at whose members chains start, if they do."""
+    is_run = options.start_from not in (FROM_PRIOR, FROM_MEMBERS)
+    return Path(options.start_from).expanduser() if is_run else None

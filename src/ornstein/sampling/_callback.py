@@ -46,7 +46,8 @@ class SamplingCallback(Protocol):
 
     A record has `phase` ("warm-up" or "sampling"), `num_kept`, `num_divergent`, and
     where they exist `acceptance_rate`, `step_size` and `r_hat` (the largest of a few
-    parameters').
+    parameters'). Of `optimised_starts` it has the phase "members" and their mean
+    `energy`, and nothing else.
     """
 
     def start(self, plan: SamplingPlan) -> None:
@@ -109,6 +110,7 @@ class ChainProgress:
 def _numbers(record: dict[str, Any]) -> str:
     shown = [
         ("samples", "num_kept", "{:d}"),
+        ("energy", "energy", "{:.4g}"),
         ("acceptance", "acceptance_rate", "{:.2f}"),
         ("step size", "step_size", "{:.3g}"),
         ("divergences", "num_divergent", "{:d}"),

@@ -11,17 +11,22 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Params, PRNGKeyArray, PyTree
-from ..functions import AbstractRandomFunction, Deterministic, PosteriorSamples
+from ..functions import (
+    AbstractRandomFunction,
+    Deterministic,
+    PosteriorSamples,
+)
 from ..likelihood import AbstractLikelihood
 from ..mcmc import AbstractKernel
 from ..network import Network
 from ..potential import Potential
 from ..prior import AbstractPrior
-from ..train import check_data, check_positive
+from ..train import Fit, check_data, check_positive
 from ._burn_in import BurnIn
 from ._callback import SamplingCallback
 from ._chains import run_chains
 from ._convergence import judge_chains
+from ._members import starts_of_members
 from ._starts import GIVEN, Starts, starts_of
 
 logger = logging.getLogger("ornstein")
@@ -46,7 +51,7 @@ def sample(
     batch_size: int | None = None,
     burn_in: BurnIn | None = None,
     jitter: float | None = None,
-    starts: Params = None,
+    starts: Starts | Fit | AbstractRandomFunction | Params = None,
     folder: str | Path | None = None,
     resume: bool = False,
     save_every: float = 10.0,
@@ -85,7 +90,9 @@ def sample(
             R-hat near 1 says that chains from such starts met; give `starts` further
             out to ask for more.
         starts: positions to start from instead, chains first: (parameters, scale), as
-            in `PosteriorSamples.positions[...][:, -1]`.
+            in `PosteriorSamples.positions[...][:, -1]`; or `optimised_starts(...)`; or
+            the `Fit` of an `Ensemble` of this network (or the ensemble itself), one
+            chain from each member.
         folder: write samples here as the chains run; they are then read from there,
             and never all in memory. `load_samples` opens it again.
         resume: go on with the chains of that folder, bit for bit as if they had never
@@ -97,7 +104,8 @@ def sample(
         The samples: a random function that `predict` takes.
 
     Raises:
-        TypeError: for a random function in place of a network.
+        TypeError: for a random function in place of a network, or members of another
+            kind.
         ValueError: for arguments, data or starts that cannot work.
         NonFiniteError: if a chain leaves the finite numbers: the step size is too
             large.
@@ -136,8 +144,11 @@ def sample(
             raise ValueError(
                 "`starts` and `jitter` both say where chains start: give one of them."
             )
-        _check_like(starts, potential.start, num_chains)
-        chosen = Starts(starts, GIVEN)
+        if isinstance(starts, Fit | AbstractRandomFunction):
+            chosen = starts_of_members(starts, potential, num_chains)
+        else:
+            chosen = starts if isinstance(starts, Starts) else Starts(starts, GIVEN)
+            _check_like(chosen.positions, potential.start, num_chains)
     chains = run_chains(
         kernel,
         potential,

@@ -13,13 +13,10 @@ import numpy as np
 import pytest
 
 from ornstein.exactness._cases import (
-    BATCH_SIZE,
     CONSTANT_SGD,
     command_line_cases,
     linear_cases,
     logistic_claims,
-    sghmc,
-    sgld,
 )
 from ornstein.exactness._chains import (
     Plan,
@@ -36,7 +33,9 @@ from ornstein.exactness._moment_equation import (
     kick_map,
     lyapunov,
 )
+from ornstein.exactness._oracles import sghmc, sgld
 from ornstein.exactness._targets import (
+    BATCH_SIZE,
     Moments,
     linear_regression,
     logistic_regression,
@@ -50,7 +49,7 @@ from ornstein.exactness._variational import (
     swag_moments,
 )
 from ornstein.functions import Reparameterised
-from ornstein.mcmc import Langevin
+from ornstein.mcmc import Langevin, _isokinetic
 from ornstein.potential import AbstractPotential, Potential
 from ornstein.prior import AbstractLeafPrior
 from ornstein.recipe._sampling import KERNELS
@@ -237,7 +236,9 @@ def test_swag():
 # Some rows of the table (SGLD's and SGHMC's are below); all of them are slow
 
 
-@pytest.mark.parametrize("method", ["HMC", "ConstantSGD, Full"])
+@pytest.mark.parametrize(
+    "method", ["HMC", "ConstantSGD, Full", "MicrocanonicalLangevin"]
+)
 def test_linear_row(method: str):
     (case,) = [case for case in linear_cases() if case.method == method]
     rows = linear_rows(case, seed=0)
@@ -318,6 +319,21 @@ def test_planted_in_sgld(fault, prior_weight, data_weight, temperature):
     samples = run_chains(kernel, potential, state, plan=Plan(12), key=key)
     exact = known(sgld(0.04)(TARGET, state))
     assert is_green(compare(estimate(samples), exact, POSTERIOR)) == (fault is None)
+
+
+def test_planted_in_microcanonical_langevin(monkeypatch):
+    """Directions that turn a tenth too far, at a step where its own law shows."""
+    (case,) = [c for c in linear_cases() if c.method == "MicrocanonicalLangevin"]
+    _, covariance = linear_rows(case, seed=0)
+    assert covariance["within_bound"]
+    assert covariance["method_gap"] > covariance["power"]
+    right = _isokinetic.turn
+    monkeypatch.setattr(
+        _isokinetic, "turn", lambda u, gradient, time: right(u, gradient, 1.1 * time)
+    )
+    # Another length: a program compiled without the fault is not met again.
+    _, covariance = linear_rows(case._replace(num_samples=9), seed=0)
+    assert not covariance["within_bound"]
 
 
 def test_planted_in_sghmc():

@@ -1,0 +1,141 @@
+"""The exact moments of what each sampler does on a Gaussian posterior."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..mcmc import AbstractState
+from ._chains import Estimate
+from ._moment_equation import drift_map, gradient_map, kick_map
+from ._targets import BATCH_SIZE, LinearRegression, Moments, RowGradients, flat
+from ._twins import microcanonical_law
+
+Oracle = Callable[[LinearRegression, AbstractState], Moments | Estimate]
+"""A target, and a state that says what was adapted, to the stationary moments."""
+
+
+def exact_posterior(target: LinearRegression, state: AbstractState) -> Moments:
+    """What every kernel with a Metropolis test has."""
+    del state
+    return target.posterior()
+
+
+def microcanonical(target: LinearRegression, state: AbstractState) -> Estimate:
+    """Of its twin, at the step size and length that it has."""
+    kept: Any = state
+    return microcanonical_law(
+        target, float(kept.step_size), float(kept.decoherence_length)
+    )
+
+
+def langevin(step_size: float) -> Oracle:
+    r"""$\theta' = \theta - \frac{\varepsilon^2}{2} \nabla U + \varepsilon \xi$."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        del state
+        step = step_size**2 * np.eye(target.x.shape[1])
+        rows = target.row_gradients()
+        return gradient_map(rows, step / 2, step, np.inf).stationary(len(step))
+
+    return oracle
+
+
+def sgld(
+    step_size: float,
+    *,
+    has_control_variate: bool = False,
+    batch_size: int = BATCH_SIZE,
+) -> Oracle:
+    r"""$\theta' = \theta - \varepsilon \nabla \tilde U / 2 + \sqrt\varepsilon \xi$."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        rows = target.row_gradients()
+        if has_control_variate:
+            rows = rows.around(_numbers(state.position))
+        step = step_size * np.eye(target.x.shape[1])
+        return _sgld_moments(rows, step, batch_size)
+
+    return oracle
+
+
+def preconditioned_sgld(
+    step_size: float, *, damping: float, batch_size: int = BATCH_SIZE
+) -> Oracle:
+    r"""SGLD with steps $\varepsilon / (\lambda + \sqrt s)$, s as it was frozen."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        second_moment = _numbers(state.adapted)  # pyright: ignore
+        step = np.diag(step_size / (damping + np.sqrt(second_moment)))
+        return _sgld_moments(target.row_gradients(), step, batch_size)
+
+    return oracle
+
+
+def sghmc(
+    step_size: float,
+    friction: float,
+    noise_estimate: float,
+    *,
+    batch_size: int = BATCH_SIZE,
+) -> Oracle:
+    r"""SGHMC: $\eta = \varepsilon^2$, $a = \varepsilon C$, $b = \eta V / 2$."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        del state
+        eta, a = step_size**2, step_size * friction
+        injected = 2 * (a - eta * noise_estimate / 2) * eta
+        dim = target.x.shape[1]
+        kick = kick_map(target.row_gradients(), 1 - a, eta, injected, batch_size)
+        return kick.then(drift_map(dim)).stationary(dim)
+
+    return oracle
+
+
+def naive_sghmc(step_size: float, num_integration_steps: int) -> Oracle:
+    r"""A fresh $v \sim N(0, \eta)$, then leapfrog steps on batches' gradients."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        del state
+        rows, dim, eta = target.row_gradients(), target.x.shape[1], step_size**2
+        kick = lambda size: kick_map(rows, 1.0, size, 0.0, BATCH_SIZE)
+        drift = drift_map(dim)
+        leaps = drift.then(kick(eta)).power(num_integration_steps - 1).then(drift)
+        refresh = kick_map(rows, 0.0, 0.0, eta, np.inf)
+        trajectory = refresh.then(kick(eta / 2)).then(leaps).then(kick(eta / 2))
+        return trajectory.stationary(dim)
+
+    return oracle
+
+
+def constant_sgd(
+    matrix: Callable[[LinearRegression], np.ndarray],
+) -> Oracle:
+    r"""$\theta' = \theta - H \nabla \tilde U$."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        del state
+        drift = matrix(target)
+        rows = target.row_gradients()
+        return gradient_map(rows, drift, 0 * drift, BATCH_SIZE).stationary(len(drift))
+
+    return oracle
+
+
+def _sgld_moments(rows: RowGradients, step: np.ndarray, batch_size: int) -> Moments:
+    return gradient_map(rows, step / 2, step, batch_size).stationary(len(step))
+
+
+def adapted_sgd(batch_size: int) -> Oracle:
+    r"""$\theta' = \theta - h \nabla \tilde U$ at the h that was found."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        drift = float(state.adapted) * np.eye(target.x.shape[1])  # pyright: ignore
+        rows = target.row_gradients()
+        return gradient_map(rows, drift, 0 * drift, batch_size).stationary(len(drift))
+
+    return oracle
+
+
+def _numbers(tree) -> np.ndarray:
+    return np.asarray(flat(tree), np.float64)

@@ -1,0 +1,153 @@
+"""Runs of Markov chains, carried out as their options say."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._sentence import OptionError
+from ..data import Data
+from ..functions import PosteriorSamples
+from ..potential import Potential
+from ..prior import GaussianPrior
+from ..sampling import SamplingCallback, load_samples, sample, starts_of_members
+from ..train import Fit
+from ._chain_starts import choose_starts, starts_file
+from ._sampling import KERNELS, SampleRecipe
+from ._training import Keys, Prepared
+from .models import PRIORS
+from .options import WeightOptions
+
+_OF_STARTS = 1
+"""What is folded into the key of the chains for that of their starts."""
+
+
+def has_starts(folder: Path) -> bool:
+    """Whether a run has its chains' starts already.
+
+    Args:
+        folder: of its samples.
+    """
+    return starts_file(folder).exists()
+
+
+def run_sampling(
+    recipe: SampleRecipe,
+    prepared: Prepared,
+    folder: Path,
+    *,
+    members: Fit | None = None,
+    resume: bool = False,
+    callbacks: Sequence[SamplingCallback] = (),
+) -> PosteriorSamples:
+    """Sample as the recipe says.
+
+    Args:
+        recipe: the options.
+        prepared: what `prepare(recipe.recipe)` built.
+        folder: of the samples.
+        members: of the run at which chains start, if they do.
+        resume: go on with the chains there.
+        callbacks: hear about the chains.
+    """
+    options = recipe.sampling
+    arguments = potential_arguments(recipe, prepared)
+    num_data = len(prepared.data.train)
+    kernel = KERNELS[options.kernel](options, num_data)
+    batch_size = options.batch_size if kernel.is_minibatch else None
+    key = Keys.of(prepared.recipe).fit
+    starts = choose_starts(
+        options.start_from,
+        arguments,
+        starts_file(folder),
+        num_chains=options.num_chains,
+        num_steps=options.start_steps,
+        batch_size=batch_size,
+        members=members,
+        key=jax.random.fold_in(key, _OF_STARTS),
+        callbacks=callbacks,
+    )
+    return sample(
+        arguments.pop("network"),
+        arguments.pop("split"),
+        arguments.pop("likelihood"),
+        **arguments,
+        kernel=kernel,
+        key=key,
+        num_samples=options.num_samples,
+        num_warmup=options.num_warmup,
+        num_chains=options.num_chains,
+        thin=options.thin,
+        batch_size=batch_size,
+        starts=starts,
+        folder=folder,
+        resume=resume,
+        callbacks=callbacks,
+    )
+
+
+def potential_arguments(recipe: SampleRecipe, prepared: Prepared) -> dict[str, Any]:
+    """Network, data, likelihood and priors of the chains, as `Potential` takes them."""
+    options = recipe.sampling
+    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
+    network = network_of(prepared)
+    return {
+        "network": network,
+        "split": prepared.data.train,
+        "likelihood": prepared.likelihood,
+        "prior": PRIORS[options.prior](weights, network),
+        # Of the log of a learned scale, in units of standardised targets.
+        "likelihood_prior": GaussianPrior(1.0),
+    }
+
+
+def check_members(
+    recipe: SampleRecipe, prepared: Prepared, members: Fit, data: Data
+) -> None:
+    """Refuse members at which these chains cannot start.
+
+    Args:
+        recipe: of the chains.
+        prepared: what `prepare(recipe.recipe)` built.
+        members: another run's.
+        data: what they were trained on.
+
+    Raises:
+        ValueError: saying what is another's.
+        TypeError: for members that are no networks.
+    """
+    options, own = recipe.sampling, prepared.data
+    pairs = zip(*map(_rows, (own, data)), strict=False)
+    is_same = len(_rows(own)) == len(_rows(data)) and all(
+        np.array_equal(a, b) for a, b in pairs
+    )
+    if not is_same:
+        raise OptionError(
+            "{start_from} {} was trained on other rows than these chains are to see "
+            "({} training rows of {}, here {} of {}, standardised by themselves): give "
+            "both the same {data}, {split}, {validation_fraction}, {train_rows} and "
+            "{seed}.",
+            options.start_from,
+            len(data.train),
+            data.name,
+            len(own.train),
+            own.name,
+        )
+    potential = Potential(**potential_arguments(recipe, prepared))
+    starts_of_members(members, potential, options.num_chains)
+
+
+def _rows(data: Data) -> list[np.ndarray]:
+    return list(map(np.asarray, jax.tree.leaves((data.train.x, data.train.y))))
+
+
+def open_sampling(prepared: Prepared, folder: Path) -> PosteriorSamples:
+    """The samples that a run wrote."""
+    return load_samples(folder, network_of(prepared), prepared.likelihood)
+
+
+def network_of(prepared: Prepared) -> Any:
+    """The plain network of a run of chains."""
+    return getattr(prepared.model, "network")  # noqa: B009

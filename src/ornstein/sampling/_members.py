@@ -1,0 +1,127 @@
+"""Where chains start that go on from a fitted ensemble: one at each member."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._sentence import OptionError
+from .._types import Params, PyTree
+from ..functions import AbstractRandomFunction, Deterministic, Ensemble
+from ..likelihood import AbstractLikelihood
+from ..network import as_network
+from ..potential import Potential
+from ..train import Fit
+from ._starts import Starts
+
+
+def starts_of_members(
+    given: Fit | AbstractRandomFunction, potential: Potential, num_chains: int
+) -> Starts:
+    """A position for each member: its weights, and the scale that was learned.
+
+    All members of a `fit` have one scale; those of an ensemble by itself have none, and
+    start at the likelihood's own.
+
+    Args:
+        given: of deterministic members.
+        potential: of the network and likelihood that are sampled.
+        num_chains: as many as there are members.
+
+    Raises:
+        TypeError: for members that are no networks.
+        ValueError: for another number of members, network, or likelihood.
+    """
+    model = given.model if isinstance(given, Fit) else given
+    if not isinstance(model, Ensemble) or not isinstance(model.members, Deterministic):
+        kind = type(model).__name__
+        if isinstance(model, Ensemble):
+            kind = f"Ensemble of {type(model.members).__name__}"
+        raise TypeError(
+            f"Chains start from the networks of an `Ensemble`, one from each, and got "
+            f"`{kind}`: give `starts` an `Ensemble` of plain networks, or its `Fit`."
+        )
+    if model.num_members != num_chains:
+        raise OptionError(
+            "The ensemble has {} members, from each of which one chain starts, and "
+            "{num_chains} is {}: give {num_chains} {}.",
+            model.num_members,
+            num_chains,
+            model.num_members,
+        )
+    params = _weights(model.members.network, potential)
+    scale = _with_chains(potential.start[1], num_chains)
+    if isinstance(given, Fit) and jax.tree.leaves(scale):
+        scale = _with_chains(_scale(given.likelihood, potential), num_chains)
+    how = f"at the {num_chains} members of an ensemble, one chain from each"
+    return Starts((params, scale), how)
+
+
+def _weights(network: PyTree, potential: Potential) -> Params:
+    """The members' own, with an axis of chains in front, as `potential` moves them."""
+    moving = potential.start[0]
+    whole = eqx.combine(moving, potential.network)
+    arrays, rest = eqx.partition(network, _is_array)
+    _, own_rest = eqx.partition(as_network(whole), _is_array)
+    own_arrays = eqx.filter(whole, _is_array)
+    is_same = eqx.tree_equal(rest, own_rest) is True
+    shapes = [(a.shape[1:], a.dtype) for a in jax.tree.leaves(arrays)]
+    own_shapes = [(a.shape, a.dtype) for a in jax.tree.leaves(own_arrays)]
+    if not is_same or shapes != own_shapes:
+        raise ValueError(
+            "The ensemble's members are other networks than the one that is sampled: "
+            f"their arrays are {_said(shapes)}, and its {_said(own_shapes)}"
+            f"{'' if is_same else ', and they compute something else'}; give the "
+            "network that the ensemble was made of."
+        )
+    stacked = jax.tree.unflatten(
+        jax.tree.structure(own_arrays), jax.tree.leaves(arrays)
+    )
+
+    def is_still(own: Any, at: Any, member: Any) -> bool:
+        is_moving = at is not None or own is None
+        return is_moving or bool(np.all(np.asarray(member) == np.asarray(own)[None]))
+
+    same = jax.tree.map(is_still, own_arrays, moving, stacked, is_leaf=_is_none)
+    if not all(jax.tree.leaves(same)):
+        raise ValueError(
+            "The ensemble's members differ from the network in parameters that are not "
+            "sampled: give a `where` that chooses all that was trained."
+        )
+    keep = lambda at, member: None if at is None else member
+    return jax.tree.map(keep, moving, stacked, is_leaf=_is_none)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray)
+
+
+def _is_none(leaf: Any) -> bool:
+    return leaf is None
+
+
+def _scale(likelihood: AbstractLikelihood, potential: Potential) -> Params:
+    is_learned = jax.tree.map(lambda name: name != "frozen", likelihood.labels())
+    scale, fixed = eqx.partition(likelihood, is_learned)
+    own = potential.start[1]
+    shapes = lambda tree: [jnp.shape(a) for a in jax.tree.leaves(tree)]
+    if eqx.tree_equal(fixed, potential.likelihood) is not True or (
+        shapes(scale) != shapes(own)
+    ):
+        raise ValueError(
+            f"The ensemble was fitted with the likelihood {likelihood}, and chains are "
+            "to sample the scale of another: give the one that it was fitted with, or "
+            "the ensemble by itself, `Fit.model`."
+        )
+    return scale
+
+
+def _with_chains(tree: Params, num_chains: int) -> Params:
+    spread = lambda a: jnp.broadcast_to(a, (num_chains, *jnp.shape(a)))
+    return jax.tree.map(spread, tree)
+
+
+def _said(shapes: list[tuple[Any, Any]]) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes)

@@ -1,0 +1,183 @@
+"""Microcanonical Langevin: its integrator against blackjax's, its law, its warm-up."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from blackjax.mcmc.integrators import (
+    IntegratorState,
+    isokinetic_mclachlan,
+    partially_refresh_momentum,
+)
+from jax.flatten_util import ravel_pytree
+from mcmc.chains import run_chain, run_chains
+
+from ornstein.mcmc import MicrocanonicalLangevin
+from ornstein.mcmc._isokinetic import Place, integrate, random_direction, refresh, turn
+from ornstein.potential import DensityPotential
+
+NARROW = jnp.asarray([0.3, 1.0, 2.0, 0.7, 1.5])
+
+
+def log_density(q):
+    """Not Gaussian, not symmetric, and of two leaves."""
+    x = jnp.concatenate([q["a"], q["b"].ravel()])
+    return (
+        -0.5 * jnp.sum((x / NARROW.astype(x.dtype)) ** 2)
+        - jnp.sum(jnp.exp(0.5 * x))
+        - x[0] * x[1]
+    )
+
+
+def place(key) -> Place:
+    position = {"a": jnp.array([0.3, -0.5]), "b": jnp.array([[1.0], [0.2], [-1.1]])}
+    value, gradient = jax.value_and_grad(log_density)(position)
+    return Place(position, random_direction(position, key=key), value, gradient)
+
+
+@pytest.mark.parametrize("step_size", [0.01, 0.3, 2.0])
+def test_a_step_is_blackjax(step_size, getkey):
+    """Position, direction and error in energy. Catches (seen) d for d - 1, a stage of
+    the integrator left out, and ΔK without its half."""
+    start = place(getkey())
+    end, error = integrate(log_density, start, jnp.asarray(step_size))
+    state = IntegratorState(start.position, start.direction, *start[2:])
+    theirs, kinetic = isokinetic_mclachlan(log_density)(state, step_size)
+    flat = lambda tree: ravel_pytree(tree)[0]
+    np.testing.assert_allclose(flat(end.position), flat(theirs.position), rtol=1e-5)
+    np.testing.assert_allclose(flat(end.direction), flat(theirs.momentum), rtol=2e-5)
+    their_error = np.asarray(kinetic) - theirs.logdensity + start.log_density
+    np.testing.assert_allclose(error, their_error, rtol=1e-4, atol=2e-5)
+
+
+def test_directions_forget_themselves_over_the_length(getkey):
+    """E[u · u'] after a distance t, as blackjax's own. Catches (seen) t / L for
+    2 t / L, and noise that is not shared out to the dimensions."""
+    start = random_direction({"a": jnp.zeros(40)}, key=getkey())
+    keys = jax.random.split(getkey(), 20_000)
+    ours = jax.vmap(lambda k: refresh(start, jnp.asarray(0.3), key=k))(keys)["a"]
+    np.testing.assert_allclose(jnp.linalg.norm(ours, axis=1), 1.0, rtol=1e-5)
+    theirs = jax.vmap(lambda k: partially_refresh_momentum(start, k, 0.3, 1.0))(keys)
+    kept, their_kept = np.asarray(ours @ start["a"]), theirs["a"] @ start["a"]
+    error = np.hypot(kept.std(), their_kept.std()) / np.sqrt(len(keys))
+    assert abs(kept.mean() - their_kept.mean()) < 4.5 * error
+    assert kept.mean() == pytest.approx(np.exp(-0.3), abs=0.02)
+
+
+def test_the_error_in_energy_falls_with_the_cube_of_the_step(getkey):
+    """Its square is the sixth power that the tuning goes by."""
+    start = place(getkey())
+    with jax.enable_x64(True):
+        double = jax.tree.map(lambda a: jnp.asarray(a, float), start)
+        value, gradient = jax.value_and_grad(log_density)(double.position)
+        double = Place(double.position, double.direction, value, gradient)
+        error = lambda e: float(integrate(log_density, double, jnp.asarray(e))[1])
+        slope = np.log2(abs(error(0.02) / error(0.01)))
+    assert slope == pytest.approx(3.0, abs=0.2)
+
+
+def test_steep_gradients_do_not_overflow():
+    """Catches (seen) the square of a gradient of 1e30, and e^δ in place of e^-δ."""
+    for sign in (1.0, -1.0):
+        direction = {"a": jnp.array([0.6, 0.8, 0.0])}
+        gradient = {"a": sign * jnp.array([1e30, 0.0, 0.0])}
+        turned, kinetic = turn(direction, gradient, jnp.asarray(0.1))
+        np.testing.assert_allclose(turned["a"], [sign, 0.0, 0.0], atol=1e-6)
+        assert float(kinetic) == pytest.approx(1e29, rel=1e-5)
+    still, kinetic = turn(direction, {"a": jnp.zeros(3)}, jnp.asarray(0.1))
+    np.testing.assert_allclose(still["a"], direction["a"])
+    assert float(kinetic) == 0.0
+
+
+SCALES = np.logspace(-0.7, 0.7, 50).astype(np.float32)
+GAUSSIAN = DensityPotential(lambda x: -0.5 * jnp.sum((x / jnp.asarray(SCALES)) ** 2))
+
+
+def tuned(kernel, num_warm_up=4000, num_steps=8000):
+    return run_chains(
+        kernel,
+        GAUSSIAN,
+        jnp.asarray(SCALES),
+        key=jax.random.key(0),
+        num_chains=4,
+        num_warm_up=num_warm_up,
+        num_steps=num_steps,
+    )
+
+
+def test_the_warm_up_finds_the_energy_variance_and_a_length():
+    """Catches (seen) a sixth root of the wrong sign, the variance wanted at the start
+    used throughout, and L of the first phase."""
+    chains = tuned(MicrocanonicalLangevin(1e-3))
+    info = chains.info
+    variance = np.mean(np.square(info.energy_change), axis=1) / len(SCALES)
+    # A sixth power: the step sizes of these chains are within a third of one another.
+    assert np.all((0.02 < variance) & (variance < 0.6)), variance
+    assert np.ptp(np.log(info.step_size[:, -1])) < 0.5
+    spread = np.sqrt(np.sum(SCALES.astype(float) ** 2))
+    length = np.asarray(info.decoherence_length[:, -1])
+    assert np.all((0.1 * spread < length) & (length < 2 * spread)), length
+    fixed = MicrocanonicalLangevin(0.2, 5.0, adapt_decoherence_length=False)
+    kept = tuned(fixed, 100, 2).info
+    np.testing.assert_allclose(kept.decoherence_length, 5.0)
+    still = MicrocanonicalLangevin(
+        0.2, adapt_step_size=False, adapt_decoherence_length=False
+    )
+    kept = tuned(still, 100, 2).info
+    np.testing.assert_allclose(kept.step_size, 0.2)
+    np.testing.assert_allclose(kept.decoherence_length, 50**0.5, rtol=1e-6)
+
+
+def test_less_energy_variance_is_less_biased():
+    """The bound of the docstring, and that the bias goes with the step."""
+
+    def bias(end_variance):
+        kernel = MicrocanonicalLangevin(
+            0.1, start_energy_variance=0.5, end_energy_variance=end_variance
+        )
+        x = np.asarray(tuned(kernel, num_steps=12_000).positions, float)
+        return abs(np.mean((x / SCALES) ** 2) - 1)
+
+    coarse, fine = bias(0.1), bias(5e-4)
+    assert 0.04 < coarse < 0.2
+    assert fine < 0.04
+
+
+def test_a_step_off_the_finite_numbers_is_taken_back():
+    """Catches (seen) NaN in the position, and a step size that never learns of it."""
+    walled = DensityPotential(
+        lambda x: jnp.where(jnp.all(abs(x) < 1), -0.5 * jnp.sum(x**2), jnp.nan)
+    )
+    kernel = MicrocanonicalLangevin(0.5, 1.0)
+    chain = run_chain(
+        kernel,
+        walled,
+        jnp.zeros(3),
+        key=jax.random.key(0),
+        num_warm_up=200,
+        num_steps=500,
+    )
+    assert np.all(np.isfinite(chain.positions))
+    assert np.all(np.max(abs(chain.positions), axis=1) < 1)
+    assert float(chain.state.step_size) < 0.5
+    assert eqx.tree_equal(jnp.isfinite(chain.state.log_density), jnp.array(True))
+    wide = run_chain(
+        MicrocanonicalLangevin(1e3, 1.0),
+        walled,
+        jnp.zeros(3),
+        key=jax.random.key(0),
+        num_steps=3,
+    )
+    assert np.all(wide.info.is_divergent)
+    np.testing.assert_array_equal(wide.positions, 0.0)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="`decoherence_length` must be positive"):
+        MicrocanonicalLangevin(0.1, -1.0)
+    with pytest.raises(ValueError, match="`end_energy_variance` must be positive"):
+        MicrocanonicalLangevin(end_energy_variance=0.0)
+    one = DensityPotential(lambda x: -0.5 * jnp.sum(x**2))
+    with pytest.raises(ValueError, match="at least 2 parameters, got 1"):
+        MicrocanonicalLangevin().init(one, jnp.zeros(1), key=jax.random.key(0))

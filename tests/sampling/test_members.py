@@ -1,0 +1,216 @@
+"""Chains that start from optimised members: an ensemble's, or members of their own."""
+
+from types import SimpleNamespace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import ornstein as orn
+from ornstein.mcmc import HMC
+from ornstein.potential import Potential
+from ornstein.prior import GaussianPrior
+from ornstein.sampling import optimised_starts, sample
+from ornstein.train import NonFiniteError
+
+PRIOR = GaussianPrior(1.5)
+STILL = HMC(1, 1e-6, adapt_step_size=False, adapt_mass=False)
+
+
+def rows(num: int = 30):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(num, 2)).astype("float32")
+    y = x @ [[1.0], [-2.0]] + 0.4 * rng.normal(size=(num, 1))
+    return SimpleNamespace(x=x, y=y.astype("float32"))
+
+
+def network(key: int = 0, width: int = 3):
+    return orn.nn.MLP(2, 1, [width], key=jr.key(key))
+
+
+def noise():
+    return orn.Gaussian(0.5, learn_scale=True)
+
+
+def run(starts, model=None, **options):
+    options = {"num_samples": 1, "num_warmup": 0, "num_chains": 3} | options
+    return sample(
+        network() if model is None else model,
+        rows(),
+        options.pop("likelihood", noise()),
+        kernel=STILL,
+        prior=PRIOR,
+        likelihood_prior=GaussianPrior(1.0),
+        key=jr.key(2),
+        starts=starts,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    ensemble = orn.Ensemble([network(key) for key in range(3)])
+    return orn.fit(ensemble, rows(), noise(), key=jr.key(1), num_epochs=3)
+
+
+def test_a_chain_from_each_member(fitted):
+    """Catches (seen) the members in another order, and the scale before it was learned.
+
+    The steps are so short that a first sample is where its chain began.
+    """
+    samples = run(fitted)
+    params, scale = samples.positions
+    for number in range(3):
+        own = jax.tree.leaves(eqx.filter(fitted.model.member(number), eqx.is_array))
+        chain = [np.asarray(a)[number, 0] for a in jax.tree.leaves(params)]
+        for found, wanted in zip(chain, own, strict=True):
+            np.testing.assert_allclose(found, wanted, atol=1e-4)
+    log_scale = float(fitted.likelihood.log_scale)
+    assert abs(log_scale - np.log(0.5)) > 1e-3
+    np.testing.assert_allclose(scale.log_scale, log_scale, atol=1e-4)
+    assert samples.starts == "at the 3 members of an ensemble, one chain from each"
+    # An ensemble by itself has learned no scale.
+    _, scale = run(fitted.model).positions
+    np.testing.assert_allclose(scale.log_scale, np.log(0.5), atol=1e-4)
+
+
+def test_members_of_equinox_networks():
+    """Catches the wrapper around such a network taken for another network (seen)."""
+    nets = [eqx.nn.MLP(2, 1, 3, 1, key=jr.key(k)) for k in range(2)]
+    samples = run(orn.Ensemble(nets), nets[0], num_chains=2)
+    found = np.asarray(samples.positions[0].layers[0].weight)[:, 0]
+    wanted = [net.layers[0].weight for net in nets]
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_only_what_is_sampled_may_differ(fitted):
+    """With `where`, members whose other weights are not the network's are refused."""
+    last = lambda net: net.layers[-1]
+    with pytest.raises(ValueError, match="in parameters that are not sampled"):
+        run(fitted, where=last)
+    other = eqx.tree_at(last, network(), last(network(7)))
+    samples = run(orn.Ensemble([network(), other]), where=last, num_chains=2)
+    found = np.asarray(samples.positions[0].layers[-1].weight)[1, 0]
+    np.testing.assert_allclose(found, last(other).weight, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ({"num_chains": 4}, ValueError, "has 3 members.*give `num_chains` 3"),
+        ({"model": network(width=4)}, ValueError, "other networks than the one"),
+        (
+            {"model": orn.nn.MLP(2, 1, [3], activation=jnp.sin, key=jr.key(0))},
+            ValueError,
+            "and they compute something else",
+        ),
+        (
+            {"likelihood": orn.StudentT(4.0, 0.5, learn_scale=True)},
+            ValueError,
+            "the scale of another",
+        ),
+        ({"jitter": 0.1}, ValueError, "both say where chains start"),
+    ],
+)
+def test_other_members_are_refused(fitted, options, kind, said):
+    with pytest.raises(kind, match=said):
+        run(fitted, **options)
+
+
+def test_members_that_are_no_networks_are_refused():
+    noisy = orn.Ensemble([orn.MeanField(network(k), PRIOR) for k in range(3)])
+    with pytest.raises(TypeError, match="`Ensemble of MeanField`"):
+        run(noisy)
+    with pytest.raises(TypeError, match="got `Deterministic`"):
+        run(orn.Deterministic(network()))
+
+
+def optimised(**options):
+    options = {"num_chains": 3, "num_steps": 300, "key": jr.key(5)} | options
+    model = options.pop("model", eqx.nn.Linear(2, 1, key=jr.key(0)))
+    return optimised_starts(
+        model, rows(), orn.Gaussian(0.4), prior=options.pop("prior", PRIOR), **options
+    )
+
+
+def test_members_reach_the_maximum_a_posteriori():
+    """Of a linear network there is one, in closed form. Catches (seen) the prior left
+    out, and a member that meets another's gradient."""
+    starts = optimised(prior=GaussianPrior(0.1), num_steps=1500)
+    x, y = np.asarray(rows().x, float), np.asarray(rows().y, float)
+    design = np.concatenate([x, np.ones((len(x), 1))], axis=1)
+    precision = design.T @ design / 0.4**2 + np.eye(3) / 0.1**2
+    exact = np.linalg.solve(precision, design.T @ y[:, 0] / 0.4**2)
+    layer = starts.positions[0]
+    found = np.concatenate([layer.weight[:, 0], layer.bias], axis=1)
+    np.testing.assert_allclose(found, np.tile(exact, (3, 1)), atol=1e-4)
+
+
+def test_members_are_their_own_and_the_same_however_they_are_cut(monkeypatch):
+    """Catches (seen) batches that depend on how many steps a call has, and members
+    with one beginning."""
+    few = {"model": network(), "num_steps": 40, "batch_size": 5}
+    whole = optimised(**few)
+    monkeypatch.setattr("ornstein.sampling._optimised._CALL_SECONDS", 0.0)
+    again = optimised(**few)
+    assert eqx.tree_equal(whole.positions, again.positions)
+    weight = np.asarray(whole.positions[0].layers[0].weight)
+    assert np.min(abs(weight[0] - weight[1])) > 1e-3
+    near = optimised(**few | {"num_chains": 2})
+    first = np.asarray(near.positions[0].layers[0].weight)[0]
+    assert first.shape == weight[0].shape
+
+
+def test_chains_start_at_optimised_members():
+    model = network()
+    starts = optimised(model=model)
+    options = {"likelihood": orn.Gaussian(0.4)}
+    samples = run(starts, model, **options)
+    assert samples.starts == starts.how
+    assert "optimised by 300 steps of Adam" in str(samples.starts)
+    found = np.asarray(samples.positions[0].layers[0].weight)[:, 0]
+    wanted = np.asarray(starts.positions[0].layers[0].weight)
+    np.testing.assert_allclose(found, wanted, atol=1e-3)
+    target = Potential(model, rows(), orn.Gaussian(0.4), prior=PRIOR)
+    energy = jax.vmap(target)(starts.positions)
+    assert np.max(np.asarray(energy)) < float(target(target.start)) - 20
+
+
+def test_members_that_leave_the_finite_numbers():
+    with pytest.raises(NonFiniteError, match="divide its `learning_rate` by 10"):
+        optimised(learning_rate=1e30, num_steps=40)
+    with pytest.raises(ValueError, match="`learning_rate` must be positive"):
+        optimised(learning_rate=0.0)
+    with pytest.raises(ValueError, match="num_steps"):
+        optimised(num_steps=0)
+
+
+class Heard:
+    """A callback that writes down what it hears."""
+
+    def __init__(self):
+        self.calls = []
+
+    def start(self, plan):
+        self.calls.append(("start", plan.num_steps))
+
+    def advance(self, step, record):
+        self.calls.append((record["phase"], step))
+        if step > 8:
+            raise KeyboardInterrupt
+
+    def stop(self):
+        self.calls.append(("stop", None))
+
+
+def test_callbacks_hear_of_members_and_end_them():
+    heard = Heard()
+    with pytest.raises(KeyboardInterrupt):
+        optimised(num_steps=10**6, callbacks=[heard])
+    assert heard.calls[0] == ("start", 10**6)
+    assert heard.calls[1] == ("members", 1)
+    assert heard.calls[-1] == ("stop", None)
+    assert heard.calls[-2][1] < 20
