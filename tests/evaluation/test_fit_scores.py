@@ -11,7 +11,7 @@ import scipy.special
 import scipy.stats
 
 from ornstein.data import load
-from ornstein.evaluation import audit, component_diversity, in_target_units
+from ornstein.evaluation import component_diversity, fit_scores, in_target_units
 from ornstein.functions import ImplicitBNN
 from ornstein.likelihood import Categorical, Gaussian
 from ornstein.nn import MLP, Flattened
@@ -50,7 +50,7 @@ def test_bound_of_an_implicit_network_has_the_kl_of_its_mixture(implicit):
     """
     fit, data = implicit
     keys = {"test_key": jax.random.key(2), "bound_key": jax.random.key(3)}
-    scores, _ = audit(fit, data, num_draws=8, **keys)
+    scores, _ = fit_scores(fit, data, num_draws=8, **keys)
     mean = np.asarray(fit.model.mixture.mean, np.float64)
     scale = np.asarray(fit.model.mixture.scale, np.float64)
     rng = np.random.default_rng(0)
@@ -86,8 +86,8 @@ def test_strata_of_classes_are_compared():
     model = ImplicitBNN(network, num_components=2, key=jax.random.key(1))
     fit, data = FittedModel(model, Categorical()), load("digits")
     keys = {"test_key": jax.random.key(2), "bound_key": jax.random.key(3)}
-    scores, prediction = audit(fit, data, num_draws=4, **keys)
+    scores, prediction = fit_scores(fit, data, num_draws=4, **keys)
     expected = component_diversity(prediction, 2)
     assert {name: scores[name] for name in expected} == expected
-    scores, _ = audit(fit, data, num_draws=3, **keys)
+    scores, _ = fit_scores(fit, data, num_draws=3, **keys)
     assert "disagreement" not in scores
