@@ -34,12 +34,11 @@ class Relative(NamedTuple):
 
     def as_row(self) -> dict[str, Any]:
         """One line of a table."""
-        return {
-            "what": self.name,
-            "nll_difference": self.gain,
-            "difference_se": self.gain_se,
-            **self.scores,
-        }
+        scores = dict(self.scores)
+        nll = scores.pop("nll", math.inf)
+        scores.pop("nll_se", None)  # of the difference it is another, and smaller
+        difference = {"difference": self.gain, "its_se": self.gain_se}
+        return {"what": self.name, "nll": nll, **difference, **scores}
 
 
 @dataclasses.dataclass(frozen=True)

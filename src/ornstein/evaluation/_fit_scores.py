@@ -48,7 +48,8 @@ def fit_scores(
     makes, in the dimension that has most; kl, kl_path and kl_initial are summed over
     the training series.
 
-    Samples have no bound: `elbo` is `None`. Their `r_hat` and effective sample sizes
+    Where no prior is behind the draws (points, dropout, samples) there is no bound:
+    `elbo` is `None`. Samples' `r_hat` and effective sample sizes
     are those of the outputs (class probabilities) at a few test rows, the worst of
     them; see `PosteriorSamples.chain_scores`.
 

@@ -49,8 +49,8 @@ class PosteriorParts:
             those parts put back to p. Other parts keep their draws.
         held: from what `at_prior` gave for all parts to the arrays that stand for p: a
             twin that is trained with q = p leaves them alone.
-        without_noise: called for the same function with all noise at its mean, which
-            has no KL and trains as a network of points.
+        without_noise: called for the same function with all its noise at the mean: it
+            has no KL, and trains as points do. (Of a `LatentSDE` it is a `LatentODE`.)
         ablations: the same function without a part of its posterior, by that part's
             name. What this costs on held-out rows is what the part does.
         start_size: the root mean square of what its solves start from; `None` where

@@ -22,6 +22,7 @@ from ._sampling import (
     open_sampling as open_sampling,
     preset_sampling as preset_sampling,
     run_sampling as run_sampling,
+    sampled_prior as sampled_prior,
 )
 from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
 from ._training import (

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from .._sentence import Option, OptionError
 from ..functions import PosteriorSamples
 from ..mcmc import HMC, NUTS, AbstractKernel, Langevin, PartialHMC, RandomWalkMetropolis
-from ..prior import GaussianPrior
+from ..prior import AbstractPrior, GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample
 from ..sgmcmc import (
     SGHMC,
@@ -274,7 +274,6 @@ def run_sampling(
         callbacks: hear about the chains.
     """
     options = recipe.sampling
-    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
     network = network_of(prepared)
     num_data = len(prepared.data.train)
     kernel = KERNELS[options.kernel](options, num_data)
@@ -283,7 +282,7 @@ def run_sampling(
         prepared.data.train,
         prepared.likelihood,
         kernel=kernel,
-        prior=PRIORS[options.prior](weights, network),
+        prior=sampled_prior(recipe, prepared),
         # Of the log of a learned scale, in units of standardised targets.
         likelihood_prior=GaussianPrior(1.0),
         key=Keys.of(prepared.recipe).fit,
@@ -296,6 +295,18 @@ def run_sampling(
         resume=resume,
         callbacks=callbacks,
     )
+
+
+def sampled_prior(recipe: SampleRecipe, prepared: Prepared) -> AbstractPrior:
+    """The prior of the network's parameters.
+
+    Args:
+        recipe: the options.
+        prepared: what `prepare(recipe.recipe)` built.
+    """
+    options = recipe.sampling
+    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
+    return PRIORS[options.prior](weights, network_of(prepared))
 
 
 def open_sampling(prepared: Prepared, folder: Path) -> PosteriorSamples:

@@ -175,10 +175,11 @@ class MeanField(AbstractRandomFunction):
 
     def _masks(self) -> dict[str, PyTree[bool]]:
         """Which weights each part of the network has; a family of one's own has one."""
-        if isinstance(self.family, NormalFamily):
-            mean = self.family.mean
-            return parameter_masks(eqx.combine(mean, self.rest), mean)
-        like = eqx.filter_eval_shape(self.family.sample, key=jax.random.key(0))
+        family = self.family
+        family = family.others if isinstance(family, PriorFamily) else family
+        if isinstance(family, NormalFamily):
+            return parameter_masks(eqx.combine(family.mean, self.rest), family.mean)
+        like = eqx.filter_eval_shape(family.sample, key=jax.random.key(0))
         return {"weights": jax.tree.map(lambda leaf: True, like)}
 
     def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "MeanField":
@@ -204,10 +205,10 @@ class MeanField(AbstractRandomFunction):
     def _terms(self, kl: Float[Array, ""], params: Params) -> dict[str, Array]:
         """The KL of each part of the network, in closed form where there is one."""
         family, masks = self.family, self._masks()
-        if len(masks) == 1 or not isinstance(family, NormalFamily):
+        if len(masks) == 1:
             value = family.kl(self.prior)
-            name = next(iter(masks)) if len(masks) == 1 else "weights"
-            return {_term(name): kl if value is None else value}
+            return {_term(name): kl if value is None else value for name in masks}
+        assert isinstance(family, NormalFamily | PriorFamily)
         terms = {}
         for name, mask in masks.items():
             part = family.only(mask)

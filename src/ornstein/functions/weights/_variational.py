@@ -138,6 +138,16 @@ class PriorFamily(AbstractFamily):
         rest = self._rest()
         return jnp.zeros(()) if rest is None else rest.kl(prior)
 
+    def only(self, chosen: PyTree[bool]) -> "PriorFamily":
+        """The family of some of the weights, `None` for the others.
+
+        Args:
+            chosen: a tree like the weights.
+        """
+        assert isinstance(self.others, NormalFamily)
+        is_put_back = eqx.filter(self.is_put_back, chosen)
+        return PriorFamily(self.others.only(chosen), self.prior, is_put_back)
+
     def _rest(self) -> NormalFamily | None:
         if all(jax.tree.leaves(self.is_put_back)):
             return None
