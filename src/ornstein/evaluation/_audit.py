@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._types import PRNGKeyArray
 from ..data import Data
@@ -245,7 +246,8 @@ def _spent_and_bought(
         if name.startswith("kl") and not name.endswith("_se")
     }
     model = _put_back(posterior, posterior.parts, key)
-    at_prior = evidence_bound(_like(fit, model, fit.state), data.train, **how)
+    with np.errstate(invalid="ignore"):  # the prior may give a row no chance at all
+        at_prior = evidence_bound(_like(fit, model, fit.state), data.train, **how)
     log_likelihoods = [found["elbo"] + found["kl"] for found in (bound, at_prior)]
     return spent, log_likelihoods[0] - log_likelihoods[1]
 

@@ -184,9 +184,7 @@ class PosteriorSamples(AbstractRandomFunction):
         """Fresh draws of the prior in place of those parts of every sample."""
         prior, params = self._prior(), self.positions[0]
         assert prior is not None
-        like = jax.tree.map(
-            lambda a: jax.ShapeDtypeStruct(a.shape[2:], a.dtype), params
-        )
+        like = jax.tree.map(lambda a: jnp.asarray(a[0, 0]), params)
         shape = (self.num_chains, self.num_samples)
         draw = lambda key: prior.sample(like, key=key)
         drawn = jax.vmap(jax.vmap(draw))(jax.random.split(key, shape))
