@@ -22,6 +22,9 @@ from ._version import __version__ as __version__
 from .data import Series as Series
 from .diagnosis import Diagnosis as Diagnosis, Finding as Finding, diagnose as diagnose
 from .evaluation import (
+    Audit as Audit,
+    Retraining as Retraining,
+    audit as audit,
     component_diversity as component_diversity,
     evaluate as evaluate,
     evaluate_ood as evaluate_ood,

@@ -1,5 +1,6 @@
 """Plain networks, as the random functions built around them see them."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -8,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ._tree import is_at
-from ._types import Array, Float, Int, PyTree
+from ._types import Array, Float, Int, Params, PyTree
 from .nn import PerExample
 
 Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
@@ -270,6 +271,49 @@ def split_where(
         is_state,
     )
     return eqx.partition(network, is_chosen)
+
+
+def parameter_parts(network: Network) -> dict[str, Callable[[Any], PyTree]]:
+    """What a network's parameters are for: where each part of them is, by its name.
+
+    A network that tells them apart has a method of this name, such as one in whitened
+    coordinates, with its `"start"`, `"path"` and `"points"`. Any other has one part,
+    `"weights"`.
+
+    Args:
+        network: as it was before `as_network`.
+    """
+    own = getattr(network, "parameter_parts", None)
+    return {"weights": lambda whole: whole} if own is None else own()
+
+
+def parameter_masks(network: Network, params: Params) -> dict[str, PyTree[bool]]:
+    """For each part of a network's parameters, which leaves of `params` it has.
+
+    Args:
+        network: as it was before `as_network`.
+        params: some of its arrays, with `None` in place of the others.
+
+    Returns:
+        Trees like `params`, by the part's name: parts without any of them left out.
+        What no part has is `"weights"`.
+    """
+    is_none = lambda node: node is None
+    left, masks = jax.tree.map(lambda leaf: True, params), {}
+    for name, where in parameter_parts(network).items():
+        mask = jax.tree.map(
+            lambda leaf, is_there: None if leaf is None else is_there,
+            params,
+            is_at(network, where),
+            is_leaf=is_none,
+        )
+        mask = jax.tree.map(operator.and_, mask, left)
+        left = jax.tree.map(operator.xor, left, mask)
+        if any(jax.tree.leaves(mask)):
+            masks[name] = mask
+    if any(jax.tree.leaves(left)):
+        masks["weights"] = left
+    return masks
 
 
 def _is_index(node: object) -> bool:

@@ -234,3 +234,55 @@ def test_classes_by_hand():
     total = np.mean(np.var(probs, axis=(0, 1)))
     expected = np.mean(np.var(probs, axis=0)) / total
     assert between_draws(evidence) == pytest.approx(expected, rel=1e-4)
+
+
+def test_bound_underfitted():
+    """A Gaussian start that training has not moved, and one that has come to its prior.
+
+    Catches (seen) a KL that is compared as nats a row with nats, and a share of the
+    path alone.
+    """
+    model = lambda width: orn.SDEBNN.for_vectors(
+        1, 1, width_sizes=(6,), start_width=width, num_inducing=0, key=jr.key(0)
+    )
+    narrow, wide = (
+        orn.Fit(model(width), orn.Gaussian(0.3), None, {}) for width in (1e-6, 0.9)
+    )
+    found = diagnose(narrow, DATA.test, key=KEY, num_data=len(DATA.train))
+    finding = next(f for f in found.findings if f.name == "bound-underfitted")
+    draw = narrow.model(jnp.asarray(DATA.test.x), key=KEY)
+    kl = float(sum(draw.terms.values()))
+    assert finding.numbers["kl_per_row"] == pytest.approx(kl / len(DATA.train))
+    assert "most of it is that of the start w0" in finding.message
+    assert f"{kl:,.0f} nats for {len(DATA.train)} rows" in finding.message
+    assert "bound-underfitted" not in names(wide)
+    many = diagnose(narrow, DATA.test, key=KEY, num_data=100 * len(DATA.train))
+    assert "bound-underfitted" not in [f.name for f in many.findings]
+
+
+def test_band_holds_all():
+    """A scale ten times too large, one that is right, and few rows, which may all lie
+    in it by chance. Catches (seen) a count without its error, and of a part of y."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 1)).astype(np.float32)
+    split = orn.data.Split(x, x + 0.1 * rng.normal(size=x.shape).astype(np.float32))
+    network = eqx.tree_at(
+        lambda net: (net.layers[0].weight, net.layers[0].bias),
+        MLP(1, 1, (), key=jr.key(0)),
+        (jnp.ones((1, 1)), jnp.zeros(1)),
+    )
+
+    def found(scale: float, rows: int) -> Any:
+        fit = orn.Fit(orn.Deterministic(network), orn.Gaussian(scale), None, {})
+        few = orn.data.Split(split.x[:rows], split.y[:rows])
+        return diagnose(fit, few, key=KEY)
+
+    wide = found(1.0, 400)
+    assert "band-holds-all" in [f.name for f in wide.findings]
+    assert wide.numbers["coverage_90"] == 1
+    right = found(0.1, 400)
+    assert "band-holds-all" not in [f.name for f in right.findings]
+    y, mean = np.asarray(split.y, np.float64), np.asarray(split.x, np.float64)
+    inside = np.mean(np.abs(y - mean) <= scipy.stats.norm.ppf(0.95) * 0.1)
+    assert right.numbers["coverage_90"] == pytest.approx(inside, abs=3e-3)
+    assert "band-holds-all" not in [f.name for f in found(1.0, 60).findings]

@@ -1,93 +1,287 @@
-"""What a result says of a fit, against numbers worked out by hand."""
+"""Whether a posterior does anything, against relatives put together by hand."""
 
 import dataclasses
 import math
+from typing import Any
 
-import jax
+import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
-import scipy.special
-import scipy.stats
+from functions.small_model import away_from_prior
+from functions.small_networks import Normalised
 
-from ornstein.data import load
-from ornstein.evaluation import audit, component_diversity, in_target_units
-from ornstein.functions import ImplicitBNN
-from ornstein.likelihood import Categorical, Gaussian
-from ornstein.nn import MLP, Flattened
+import ornstein as orn
+from ornstein.data import Data, Split, load
+from ornstein.evaluation import Relative, audit
+from ornstein.evaluation._verdict import judge
+from ornstein.functions import HeldAtPrior
+from ornstein.nn import MLP
 from ornstein.prediction import FittedModel
 
+KEY, NUM_DRAWS = jr.key(2), 4
+DATA = load("toy/cos")
 
-def test_scores_in_the_targets_own_units(tmp_path):
-    """Densities scale by 1 / s, so that the NLL gains log s; the names are DESIGN's."""
-    ys = np.random.default_rng(0).normal(3.0, 50.0, 60)
-    rows = [f"{x},{y}" for x, y in enumerate(ys)]
-    (tmp_path / "table.csv").write_text("\n".join(["x,y", *rows]))
-    data = load(str(tmp_path / "table.csv"), target=("y",), task="regression")
-    scale = float(np.squeeze(data.y_scaling.scale))
-    assert 30 < scale < 70
-    for task in ("regression", "series"):  # of a row's number, and of a value
-        ours = dataclasses.replace(data, task=task)
-        assert in_target_units({"rmse": 2.0, "nll": 1.0}, ours) == {
-            "rmse_in_target_units": pytest.approx(2 * scale),
-            "nll_in_target_units": pytest.approx(1 + math.log(scale)),
-        }
+
+def relative(kind: str, gain: float, error: float = 0.01) -> Relative:
+    return Relative(f"{kind} one", kind, {}, gain, error)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "gains", "said"),
+    [
+        ("does nothing", {"put back": 0.02, "twin": 0.02}, "0.02 ± 0.01"),
+        ("does nothing", {"put back": -0.0009, "twin": -0.5}, "0.5 ± 0.01"),
+        ("does nothing", {"silenced": 0.02}, "0.02 ± 0.01"),
+        ("does", {"put back": 0.5, "twin": 0.2}, "0.2 ± 0.01"),
+        ("in between", {"put back": 0.5}, "none was trained"),
+        ("in between", {"put back": 0.5, "twin": 0.02}, "no other (0.02"),
+        ("in between", {"put back": 0.5, "twin": -0.2}, "0.2 ± 0.01 nats a row better"),
+        ("in between", {"put back": -0.5, "twin": 0.2}, "0.5 ± 0.01 nats a row better"),
+        ("in between", {"put back": 0.0, "twin": 0.2}, "no part of it does anything"),
+        ("in between", {"put back": math.inf}, "none was trained"),
+    ],
+)
+def test_verdicts(verdict: str, gains: dict[str, float], said: str):
+    """Catches (seen) a threshold without the error, a sign, and a verdict without
+    twins. Two twins must both be beaten."""
+    relatives = [relative(kind, gain) for kind, gain in gains.items()]
+    found, sentence = judge(relatives)
+    assert found == verdict
+    assert said in sentence
+    assert sentence.endswith(".")
+    if verdict == "does":
+        assert judge([*relatives, relative("twin", 0.0)])[0] == "in between"
+
+
+def test_what_counts():
+    """From three standard errors on, and from a thousandth of a nat."""
+    verdicts = [
+        judge([relative("put back", gain, error)])[0]
+        for gain, error in ((0.0029, 1e-3), (0.0031, 1e-3), (9e-4, 0.0), (1.1e-3, 0.0))
+    ]
+    assert verdicts == ["does nothing", "in between"] * 2
 
 
 @pytest.fixture(scope="module")
-def implicit():
-    """Four components, whose KL and that of their mean are far apart."""
-    network = MLP(1, 1, (6,), key=jax.random.key(0))
-    model = ImplicitBNN(
-        network, num_components=4, init_spread=1.0, key=jax.random.key(1)
+def fit() -> FittedModel:
+    """Of two parts, both away from the prior."""
+    model = orn.SDEBNN.for_vectors(
+        1,
+        1,
+        width_sizes=(3,),
+        drift_widths=(3,),
+        num_inducing=0,
+        start_width=0.1,
+        integrator=orn.Integrator(stepsize=orn.sde.Fixed(0.25)),
+        key=jr.key(0),
     )
-    return FittedModel(model, Gaussian(0.3)), load("toy/cos")
+    return FittedModel(away_from_prior(model, scale=2.0), orn.Gaussian(0.3))
 
 
-def test_bound_of_an_implicit_network_has_the_kl_of_its_mixture(implicit):
-    """By hand: Monte Carlo with other draws, in numpy. Catches the KL of the
-    components' mean in `elbo`, the density of one component, and a missing prior.
-    """
-    fit, data = implicit
-    keys = {"test_key": jax.random.key(2), "bound_key": jax.random.key(3)}
-    scores, _ = audit(fit, data, num_draws=8, **keys)
-    mean = np.asarray(fit.model.mixture.mean, np.float64)
-    scale = np.asarray(fit.model.mixture.scale, np.float64)
+def log_prob(fit: Any, split: Split) -> np.ndarray:
+    prediction = orn.predict(fit, split.x, key=KEY, num_draws=NUM_DRAWS)
+    return np.asarray(prediction.log_prob(split.y), np.float64)
+
+
+def test_relatives_by_hand(fit: FittedModel):
+    """Catches (seen) unpaired errors, other draws, a part that is put back under
+    another's name, and "all" that is only the last of them."""
+    found = audit(fit, DATA, key=KEY, num_draws=NUM_DRAWS)
+    model = fit.model
+    path = orn.without_drift(model)
+    prior = orn.prior_of(model)
+    start = eqx.tree_at(  # the prior's w0, and the posterior's own drift
+        lambda m: [layer.drift for layer in m.layers[1:]],
+        prior,
+        [layer.drift for layer in model.layers[1:]],
+    )
+    silent = orn.without_noise(model)
+    expected = {
+        "start at prior": start,
+        "path at prior": path,
+        "start and path at prior": prior,
+        "without noise": silent,
+    }
+    names = [each.name for each in found.relatives]
+    assert names == ["the fit", *expected]
+    ours = log_prob(fit, DATA.test)
+    for each in found.relatives[1:]:
+        other = log_prob(FittedModel(expected[each.name], fit.likelihood), DATA.test)
+        rows = ours - other
+        assert each.gain == pytest.approx(rows.mean(), rel=1e-3, abs=1e-5), each.name
+        error = rows.std(ddof=1) / math.sqrt(rows.size)
+        assert each.gain_se == pytest.approx(error, rel=1e-3), each.name
+        assert each.scores["nll"] == pytest.approx(-other.mean(), rel=1e-4)
+        assert 0 <= each.scores["auroc_noise"] <= 1
+    bound = orn.evaluation.evidence_bound(
+        fit, DATA.train, key=jr.fold_in(KEY, 4), num_draws=NUM_DRAWS
+    )
+    for name in ("kl", "kl_path", "kl_initial"):
+        assert found.kl[name] == pytest.approx(bound[name])
+
+
+def test_log_likelihood_bought(fit: FittedModel):
+    """Nats of the whole training set, with the same draws. Catches (seen) a KL left
+    in, and a mean over rows."""
+    found = audit(fit, DATA, key=KEY, num_draws=NUM_DRAWS)
+    draws_key = jr.split(jr.fold_in(KEY, 4))[1]
+    totals = []
+    for model in (fit.model, orn.prior_of(fit.model)):
+        sums = []
+        for index in range(NUM_DRAWS):
+            draw = model(jnp.asarray(DATA.train.x), key=draws_key, index=index)
+            each = fit.likelihood.log_prob(draw.output, jnp.asarray(DATA.train.y))
+            sums.append(float(jnp.sum(each)))
+        totals.append(np.mean(sums))
+    bought = totals[0] - totals[1]
+    assert found.log_likelihood_bought == pytest.approx(bought, rel=1e-3)
+    assert found.num_data == len(DATA.train)
+    text = str(found)
+    assert text.endswith("none was trained.")
+    assert "start and path at prior" in text
+    assert found.to_json()["verdict"] == found.verdict
+
+
+def linear_data() -> Data:
+    """Twelve rows of ten features: a fit of points has learned the noise."""
     rng = np.random.default_rng(0)
-    prior, kls = scipy.stats.norm(1, fit.model.prior_scale), []
-    for _ in range(2000):
-        for k in range(4):
-            z = rng.normal(mean[k], scale[k])
-            by_component = scipy.stats.norm.logpdf(z, mean, scale).sum(1)
-            log_q = scipy.special.logsumexp(by_component) - math.log(4)
-            kls.append(log_q - prior.logpdf(z).sum())
-    kl, error = np.mean(kls), np.std(kls) / math.sqrt(len(kls))
-    assert abs(scores["kl_mixture"] - kl) < 4.5 * math.hypot(
-        error, scores["kl_mixture_se"]
+    slopes = rng.normal(size=(10, 1))
+
+    def split(num: int) -> Split:
+        x = rng.normal(size=(num, 10))
+        y = x @ slopes + 0.5 * rng.normal(size=(num, 1))
+        return Split(x.astype(np.float32), y.astype(np.float32))
+
+    return Data("linear", "regression", split(12), split(400))
+
+
+def test_a_posterior_that_does_something():
+    """Mean field on a linear model: better than least squares, and than the prior.
+
+    Twins begin where the fit did, and q = p has nothing to train but the likelihood's
+    scale. Catches (seen) a twin that starts from the fit's own weights, and one whose
+    q is trained.
+    """
+    data = linear_data()
+    likelihood = orn.Gaussian(0.5, learn_scale=True)
+    model = orn.MeanField(MLP(10, 1, (), key=jr.key(0)), orn.GaussianPrior(1.0))
+    seen = {}
+
+    def train(model: Any, name: str) -> orn.Fit:
+        found = orn.fit(
+            model,
+            data.train,
+            likelihood,
+            key=jr.key(1),
+            num_epochs=1500,
+            batch_size=12,
+            learning_rate=2e-2,
+        )
+        seen[name] = model, found
+        return found
+
+    fit = train(model, "fit")
+    retraining = orn.Retraining(model, train)
+    found = audit(fit, data, key=KEY, num_draws=64, retraining=retraining)
+    assert found.verdict == "does", found.sentence
+    assert [each.name for each in found.relatives if each.kind == "twin"] == [
+        "trained without noise",
+        "trained with q = p",
+    ]
+    first, last = seen["without noise"]
+    weight = lambda net: np.asarray(net.layers[0].weight)
+    np.testing.assert_array_equal(weight(first.network), weight(model.family.mean))
+    first, last = seen["with q = p"]
+    assert isinstance(first, HeldAtPrior)
+    assert eqx.tree_equal(first, last.model)
+    assert not eqx.tree_equal(last.likelihood, likelihood)
+
+
+def test_nothing_is_trained_where_nothing_is_a_point():
+    """q = p of all weights, with a scale that is given, is the prior itself."""
+    model = orn.MeanField(MLP(1, 1, (2,), key=jr.key(0)))
+    fit = FittedModel(model, orn.Gaussian(0.3))
+    names = []
+
+    def train(model: Any, name: str) -> FittedModel:
+        names.append(name)
+        return FittedModel(model, fit.likelihood)
+
+    retraining = orn.Retraining(model, train)
+    found = audit(fit, DATA, key=KEY, num_draws=2, retraining=retraining)
+    assert names == ["without noise"]
+    assert [each.kind for each in found.relatives].count("twin") == 2
+
+
+def test_predictions_that_are_no_numbers():
+    """Of a relative they are an infinite loss, which JSON says as null."""
+    model = orn.MeanField(MLP(1, 1, (2,), key=jr.key(0)), orn.GaussianPrior(1e30))
+    fit = FittedModel(model, orn.Gaussian(0.3))
+    found = audit(fit, DATA, key=KEY, num_draws=2)
+    row = found.to_json()["relatives"][1]
+    assert row["gain"] is None
+    assert row["scores"] == {}
+
+
+def test_batch_statistics_of_relatives():
+    """Are those of their own weights, and not of the fit's (seen)."""
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    data = Data("rows", "regression", Split(x, x[:, :2]), Split(x, x[:, :2]))
+    model = orn.ImplicitBNN(Normalised(key=jr.key(0)), key=jr.key(1))
+    state = orn.train.recompute_statistics(model, x, key=jr.key(3))
+    fit = FittedModel(model, orn.Gaussian(0.3), state)
+    found = audit(fit, data, key=KEY, num_draws=NUM_DRAWS)
+    assert found.kl["kl_mixture"] == found.kl["kl"] > found.kl["kl_nodes"]
+    parts = model.posterior_parts()
+    for each, other in (
+        ("nodes at prior", parts.at_prior(parts.parts, KEY)),
+        ("without noise", model.to_deterministic()),
+    ):
+        own = orn.train.recompute_statistics(
+            other, x, state=state, key=jr.fold_in(KEY, 2)
+        )
+        nll = -log_prob(FittedModel(other, fit.likelihood, own), data.test).mean()
+        scores = {row.name: row.scores for row in found.relatives}[each]
+        assert scores["nll"] == pytest.approx(nll, rel=1e-4), each
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (orn.Deterministic(MLP(1, 1, (), key=jr.key(0))), "`Deterministic` claims no"),
+        (orn.MCDropout(MLP(1, 1, (2,), key=jr.key(0))), "`MCDropout` claims no"),
+        (
+            orn.Ensemble([MLP(1, 1, (), key=jr.key(i)) for i in range(2)]),
+            "`Ensemble` claims no posterior",
+        ),
+    ],
+)
+def test_a_function_that_claims_no_posterior(model: Any, said: str):
+    """Says so in a sentence."""
+    with pytest.raises(ValueError, match=said):
+        audit(FittedModel(model, orn.Gaussian(0.3)), DATA, key=KEY)
+
+
+def test_samples_of_an_unknown_prior():
+    """Say what they need; with it they are put back."""
+    network = MLP(1, 1, (2,), key=jr.key(0))
+    samples = orn.sample(
+        network,
+        DATA.train,
+        orn.Gaussian(0.3),
+        kernel=orn.HMC(3),
+        prior=orn.GaussianPrior(2.0),
+        key=jr.key(1),
+        num_samples=6,
+        num_warmup=6,
+        num_chains=2,
     )
-    middle, variance = mean.mean(0), (scale**2).sum(0) / 16
-    s = fit.model.prior_scale
-    by_node = (middle - 1) ** 2 / s**2 + variance / s**2 - 1 - np.log(variance / s**2)
-    assert scores["kl_nodes"] == pytest.approx(0.5 * by_node.sum(), rel=1e-4)
-    assert scores["kl_mixture"] > 2 * scores["kl_nodes"]
-    assert scores["kl"] == scores["kl_mixture"]
-    draws_key = jax.random.split(keys["bound_key"])[1]
-    fits, x = [], jnp.asarray(data.train.x)
-    for index in range(8):
-        draw = fit.model(x, key=draws_key, index=index)
-        fits.append(float(np.sum(fit.likelihood.log_prob(draw.output, data.train.y))))
-    elbo = np.mean(fits) - scores["kl_mixture"]
-    assert scores["elbo"] == pytest.approx(elbo, rel=1e-4)
-
-
-def test_strata_of_classes_are_compared():
-    """Only with as many draws of each, and only of classes."""
-    network = Flattened(MLP(64, 10, (6,), key=jax.random.key(0)))
-    model = ImplicitBNN(network, num_components=2, key=jax.random.key(1))
-    fit, data = FittedModel(model, Categorical()), load("digits")
-    keys = {"test_key": jax.random.key(2), "bound_key": jax.random.key(3)}
-    scores, prediction = audit(fit, data, num_draws=4, **keys)
-    expected = component_diversity(prediction, 2)
-    assert {name: scores[name] for name in expected} == expected
-    scores, _ = audit(fit, data, num_draws=3, **keys)
-    assert "disagreement" not in scores
+    found = audit(samples, DATA, key=KEY, num_draws=12)
+    assert [each.name for each in found.relatives] == ["the fit", "weights at prior"]
+    assert (found.kl, found.log_likelihood_bought) == ({}, None)
+    assert "not known" in str(found)
+    unknown = dataclasses.replace(samples, prior=None)
+    with pytest.raises(ValueError, match="give `samples.with_prior"):
+        audit(unknown, DATA, key=KEY)

@@ -17,13 +17,16 @@ import pytest
 from functions.small_model import small_model
 from functions.small_networks import Normalised, equinox_images, equinox_vectors
 
+from ornstein._tree import is_at
 from ornstein.data import Series
 from ornstein.functions import (
+    FROZEN,
     SWAG,
     Deterministic,
     Ensemble,
     Flipout,
     GRURecognition,
+    HeldAtPrior,
     HyperODENet,
     ImplicitBNN,
     LatentODE,
@@ -192,7 +195,7 @@ def test_posterior_parts_are_what_draws_show(case: Case):
     terms = first.terms | first.local_terms
     assert parts.kl_record in {None, "kl", *terms}
     assert parts.has_noisy_path == ("kl_path" in first.terms)
-    assert parts.has_bound
+    assert parts.has_bound == bool(parts.parts)  # none of them has stored samples
     assert parts.num_parameters is None
     assert all(0.01 < scale < 10 for scale in parts.noise_scales().values())
     assert (parts.noise_share is not None) == ("kl_path" in first.local_terms)
@@ -207,6 +210,69 @@ def test_posterior_parts_are_what_draws_show(case: Case):
         without = draw(case._replace(function=model), jr.key(1), jnp.asarray(0))
         assert without.output.shape == first.output.shape
         assert float(without.kl) <= float(first.kl) + 1e-3
+
+
+def test_parts_go_back_to_the_prior(case: Case):
+    """One by one and all at once: those that are there cost nothing, and the others
+    what they did; of a twin held there, q is not trained and points are.
+
+    Catches (seen) a start whose scale alone is the prior's, a path that keeps its
+    drift, a family whose KL forgets what was not put back, and a q that is trained.
+    """
+    case = in_prediction(case)
+    posterior, function = case.function.posterior_parts(), case.function
+    assert (posterior.at_prior is not None) == bool(posterior.parts)
+    first = draw(case, jr.key(1), jnp.asarray(0))
+    before = first.terms | first.local_terms
+    for part in posterior.parts:
+        put_back = posterior.at_prior((part,), jr.key(2))
+        there = draw(case._replace(function=put_back), jr.key(1), jnp.asarray(0))
+        assert there.output.shape == first.output.shape
+        terms = there.terms | there.local_terms
+        name = "kl_initial" if part == "start" else f"kl_{part}"
+        if part != "nodes":  # of which a draw has a stand-in: `kl_estimate` has its KL
+            np.testing.assert_allclose(terms[name], 0, atol=1e-3)
+        for other in set(before) - {name}:
+            if {part, other} != {"start", "kl_path"}:  # another start, another path
+                np.testing.assert_allclose(terms[other], before[other], rtol=1e-4)
+    if not posterior.parts:
+        return
+    whole = posterior.at_prior(posterior.parts, jr.key(2))
+    estimate = whole.posterior_parts().kl_estimate
+    if estimate is not None:
+        assert abs(float(estimate.estimate(jr.key(3)))) < 1e-3
+    twin = HeldAtPrior(whole, posterior.held)
+    is_held = jax.tree.leaves(is_at(whole, posterior.held))
+    labels = jax.tree.leaves(whole.labels())
+    kept = [FROZEN if h else a for h, a in zip(is_held, labels, strict=True)]
+    assert jax.tree.leaves(twin.labels()) == kept
+    assert trained_size(twin) < min(trained_size(whole), trained_size(function))
+
+
+def test_without_noise_all_draws_are_one(case: Case):
+    """Of an ensemble, each member's; a latent ODE's starts are random still."""
+    case = in_prediction(case)
+    without_noise = case.function.posterior_parts().without_noise
+    if without_noise is None:
+        assert not case.function.posterior_parts().parts or isinstance(
+            case.function, LatentODE
+        )
+        return
+    twin = without_noise()
+    if isinstance(twin, LatentODE):
+        return
+    rounds = [0, twin.num_strata]
+    case = case._replace(function=in_inference(twin))
+    one, other = [draw(case, jr.key(i), jnp.asarray(i)).output for i in rounds]
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def trained_size(function: Any) -> int:
+    """How many numbers are trained."""
+    pairs = zip(
+        jax.tree.leaves(function), jax.tree.leaves(function.labels()), strict=True
+    )
+    return sum(leaf.size for leaf, label in pairs if label != "frozen")
 
 
 def test_labels_are_the_functions_own_tree(case: Case):

@@ -15,18 +15,19 @@ from .._files import lock_folder, write_atomically
 from .._types import Float
 from ..data import Data, load
 from ..evaluation import (
-    audit,
+    check_claims,
     corruption_scores,
     dial,
     dial_settings,
     entropy_correlation,
     evaluate_ood,
+    fit_scores,
     inputs_like,
     noise_sweep,
     ood_scores,
 )
 from ..functions import with_solver
-from ..prediction import FittedModel, predict
+from ..prediction import Fitted, FittedModel, predict
 from ..recipe import (
     SOLVERS,
     Keys,
@@ -38,6 +39,7 @@ from ..recipe import (
     provenance,
 )
 from ..train import RunFolder
+from ._audit import TwinsName, audit_run, show_audit
 from ._run_folder import load_run, say_draws, say_joint_nll, say_notes
 from ._terminal import Terminal, as_json, shown
 
@@ -58,6 +60,10 @@ class Evaluate:
             the same form.
         noise_sweep: also the entropy, accuracy and NLL of test rows that turn into
             noise: Gaussian, and salt and pepper for images.
+        audit: also whether the posterior does anything: put back to its prior part by
+            part, and beside twins trained without noise and with q = p, which takes
+            about twice as long as the run; finished twins are kept in its folder.
+        audit_twins: for --audit: none leaves the trained twins out.
         corruptions: also errors and calibration under the corruptions of CIFAR-10-C at
             five severities, for images: its own files from --data-dir, or generated.
         corruption_rows: of the first test rows, for --corruptions; all by default.
@@ -77,6 +83,8 @@ class Evaluate:
     ood: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     ood_data: str | None = None
     noise_sweep: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    audit: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    audit_twins: TwinsName = "trained"
     corruptions: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     corruption_rows: int | None = None
     dial: tuple[float, ...] = ()
@@ -108,6 +116,7 @@ class Evaluate:
                 f"{data.name} are numbers: leave it out."
             )
         self._check_corruptions(data)
+        self._check_audit(fit)
         if self.dial or self.dial_rtol:  # what cannot be turned stops it here
             dial_settings(fit.model, dts=self.dial, rtols=self.dial_rtol)
         others = self._other_inputs(prepared)
@@ -122,7 +131,7 @@ class Evaluate:
             "num_draws": draws,
             "notes": list(data.notes),
         }
-        scores, prediction = audit(
+        scores, prediction = fit_scores(
             fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound
         )
         result |= scores
@@ -151,6 +160,11 @@ class Evaluate:
                 data_dir=recipe.data.data_dir,
                 say=terminal.say,
             )
+        found = None
+        if self.audit:
+            how = {"num_draws": draws, "key": keys.test, "twins": self.audit_twins}
+            found = audit_run(run, prepared, fit, terminal, **how)
+            result["audit"] = found.to_json()
         if self.dial or self.dial_rtol:
             result["dial"] = dial(
                 fit,
@@ -181,6 +195,8 @@ class Evaluate:
                 terminal.say(f"Spearman's rho of entropy and {noise} noise: {rho:.3f}")
         if self.corruptions:
             _show_corruptions(result["corruptions"], terminal)
+        if found is not None:
+            show_audit(found, terminal)
         path = _write(run, result)
         terminal.say(f"Wrote {path}")
         return result
@@ -199,6 +215,21 @@ class Evaluate:
                 raise ValueError(
                     f"--{name} is not for sequences, which {data.name} holds: {reason}."
                 )
+
+    def _check_audit(self, fit: Fitted) -> None:
+        if self.audit_twins != "trained" and not self.audit:
+            raise ValueError(
+                "--audit-twins says which twins --audit trains: give that, too, or "
+                "leave it out."
+            )
+        if not self.audit:
+            return
+        if self._turns_the_solver():
+            raise ValueError(
+                "--audit compares the run with twins that solve as it does: leave "
+                "--solver, --dt, --rtol, --atol and --dial out."
+            )
+        check_claims(fit.model)
 
     def _check_corruptions(self, data: Data) -> None:
         if self.corruption_rows is not None and not self.corruptions:

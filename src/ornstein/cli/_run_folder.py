@@ -13,7 +13,14 @@ from ..data import Data
 from ..functions import are_whole_rounds
 from ..network import initial_state
 from ..prediction import Fitted, FittedModel
-from ..recipe import Prepared, Recipe, SampleRecipe, open_sampling, prepare
+from ..recipe import (
+    Prepared,
+    Recipe,
+    SampleRecipe,
+    open_sampling,
+    prepare,
+    sampled_prior,
+)
 from ..sampling import SamplingPlan
 from ..train import (
     CheckpointError,
@@ -310,8 +317,10 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
     config = _read_config(run)
     check_kept(run)
     if "sampling" in config:
-        prepared = prepare(read_sample_recipe(run).recipe)
-        return run, prepared, open_sampling(prepared, run.checkpoints / SAMPLES)
+        recipe = read_sample_recipe(run)
+        prepared = prepare(recipe.recipe)
+        samples = open_sampling(prepared, run.checkpoints / SAMPLES)
+        return run, prepared, samples.with_prior(sampled_prior(recipe, prepared))
     # Its weights are all in the file below: none that it started from are needed.
     prepared = prepare(read_recipe(run).changed(pretrained=None))
     final = final_path(run)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import tyro
 
 from .._files import lock_folder
-from ..evaluation import audit
+from ..evaluation import fit_scores
 from ..recipe import (
     Keys,
     Prepared,
@@ -170,7 +170,7 @@ def _carry_out(
             "notes": [*data.notes, *samples.notes],
         }
         keys = Keys.of(prepared.recipe)
-        scores, prediction = audit(
+        scores, prediction = fit_scores(
             samples,
             data,
             num_draws=options.test_draws,

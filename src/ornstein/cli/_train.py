@@ -9,7 +9,7 @@ import tyro
 
 from .._files import lock_folder
 from ..diagnosis import diagnose
-from ..evaluation import audit
+from ..evaluation import fit_scores
 from ..prediction import Prediction
 from ..recipe import (
     HELD_OUT,
@@ -193,7 +193,7 @@ def _carry_out(
 def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
     recipe, data, _, _ = prepared
     options, keys = recipe.training, Keys.of(recipe)
-    scores, prediction = audit(
+    scores, prediction = fit_scores(
         fit,
         data,
         num_draws=options.test_draws,

@@ -10,7 +10,9 @@ import numpy as np
 from .._types import PRNGKeyArray
 from ..prediction import Fitted, FittedByDraw
 from ..train import Fit, check_data, check_positive
+from ._band_holds_all import band_holds_all
 from ._base import CheckResult, Diagnosis, Finding
+from ._bound_underfitted import bound_underfitted
 from ._coarse_step import coarse_step
 from ._diffusion_gone import diffusion_gone
 from ._draws_agree import draws_agree
@@ -27,8 +29,10 @@ CHECKS: dict[str, Callable[[Evidence], CheckResult]] = {
     "point-start": point_start,
     "draws-agree": draws_agree,
     "kl-still": kl_still,
+    "bound-underfitted": bound_underfitted,
     "noise-drowns-drift": noise_drowns_drift,
     "diffusion-gone": diffusion_gone,
+    "band-holds-all": band_holds_all,
     "gradient-noise": gradient_noise,
     "wrong-num-data": wrong_num_data,
     "coarse-step": coarse_step,
@@ -55,8 +59,10 @@ def diagnose(
     | `point-start` | a point $w_0$ carries the fit: q is p on paths | `SDEBNN` |
     | `draws-agree` | all draws are one function | random ones |
     | `kl-still` | the KL never moved | those with a KL, and a history |
+    | `bound-underfitted` | the KL is more than data could pay for | those with a KL |
     | `noise-drowns-drift` | the path decides the output, not the input | `SDEBNN` |
     | `diffusion-gone` | scales shrunk to nothing | families with scales |
+    | `band-holds-all` | the 90 % band holds every target | real targets |
     | `gradient-noise` | gradients without signal, by group | a history |
     | `wrong-num-data` | the loss miscounts examples | a history and `num_data` |
     | `coarse-step` | half the step moves the prediction | `Fixed` steps |

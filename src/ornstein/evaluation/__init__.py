@@ -2,11 +2,11 @@
 
 from ._ablation import ablation_scores as ablation_scores, nll_gain as nll_gain
 from ._audit import (
+    Retraining as Retraining,
     audit as audit,
-    in_target_units as in_target_units,
-    num_trained as num_trained,
-    refuse_non_finite_predictions as refuse_non_finite_predictions,
+    check_claims as check_claims,
 )
+from ._audit_result import Audit as Audit, Relative as Relative, Verdict as Verdict
 from ._bound import (
     evidence_bound as evidence_bound,
     series_evidence_bound as series_evidence_bound,
@@ -17,6 +17,12 @@ from ._evaluate import (
     component_diversity as component_diversity,
     evaluate as evaluate,
     evaluate_ood as evaluate_ood,
+)
+from ._fit_scores import (
+    fit_scores as fit_scores,
+    in_target_units as in_target_units,
+    num_trained as num_trained,
+    refuse_non_finite_predictions as refuse_non_finite_predictions,
 )
 from ._noise_sweep import (
     entropy_correlation as entropy_correlation,

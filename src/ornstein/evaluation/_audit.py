@@ -1,141 +1,257 @@
-"""All that a result says of a fit: scores, the bound, and what its posterior does."""
+"""Whether a posterior does anything: beside itself without it, and beside its twins."""
 
 import math
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._sentence import Sentence
 from .._types import PRNGKeyArray
 from ..data import Data
-from ..functions import FROZEN, are_whole_rounds
-from ..likelihood import AbstractClassLikelihood
-from ..prediction import Fitted, Prediction, predict
-from ..train import NonFiniteError
-from ._ablation import ablation_scores
+from ..functions import (
+    FROZEN,
+    AbstractRandomFunction,
+    HeldAtPrior,
+    PosteriorParts,
+)
+from ..prediction import Fitted, FittedByDraw, FittedModel, Prediction, predict
+from ..train import recompute_statistics
+from ._ablation import nll_gain
+from ._audit_result import Audit, Relative
 from ._bound import evidence_bound
-from ._evaluate import component_diversity, evaluate
+from ._evaluate import evaluate
+from ._fit_scores import refuse_non_finite_predictions
+from ._ood import ood_scores
+from ._verdict import judge
 
-_NO_BOUND: dict[str, Any] = {"kl_path": None, "kl_initial": None, "elbo": None}
-"""What a result says of weights that move along no path, and of samples."""
+WITHOUT_NOISE, AT_PRIOR = "without noise", "with q = p"
+"""What twins are called."""
 
-_CHAIN_ROWS = 20
-"""Test rows at whose outputs chains are compared with each other."""
+_KEEP = ("accuracy", "rmse", "nll", "nll_se", "ece", "crps", "coverage_90")
+
+_BATCH_ROWS = 128
+"""Rows in each batch behind batch statistics."""
+
+
+class Retraining(NamedTuple):
+    """How twins of a fit are trained: as the fit was.
+
+    Attributes:
+        model: the random function before it was trained. For samples, a
+            `Deterministic` of their network.
+        train: from a model, and what it is called, to a fit of it on the same data, for
+            as many steps: `lambda model, name: orn.fit(model, data.train, ...)`.
+    """
+
+    model: AbstractRandomFunction
+    train: Callable[[AbstractRandomFunction, str], Fitted]
 
 
 def audit(
     fit: Fitted,
     data: Data,
     *,
-    num_draws: int,
-    test_key: PRNGKeyArray,
-    bound_key: PRNGKeyArray,
-) -> tuple[dict[str, Any], Prediction]:
-    """Everything a result reports of a fit, and its prediction of the test rows.
+    key: PRNGKeyArray,
+    num_draws: int = 32,
+    retraining: Retraining | None = None,
+) -> Audit:
+    r"""Does this posterior do anything?
 
-    For strata (components, members) of classes also `component_diversity`. For an
-    implicit network `kl` is `kl_mixture`, the mixture's own, with which `elbo` is a
-    bound on the evidence whatever the loss had; `kl_nodes` is that of the components'
-    mean, with which it would be none.
+    The fit is compared, on the same test rows, with
 
-    `without_drift` has the scores of an SDE-BNN with the drift network zeroed, with the
-    same draws; `drift_gain` is by how many nats a row that worsens the NLL, with its
-    standard error over rows, and says whether the posterior of the path does anything.
+    - itself with q put back to p, every part by itself and all together: the start and
+      the path of weights, nodes, weights (or what the network's `parameter_parts` are);
+    - itself without noise: every q at its mean;
+    - a twin trained without noise, and a twin trained with q = p (points alone are
+      trained), both at the budget of the fit.
 
-    Of a latent SDE `noise_share` is how much of the spread of its prior's paths noise
-    makes, in the dimension that has most; kl, kl_path and kl_initial are summed over
-    the training series.
+    Differences of NLL are paired, so that their standard errors are those of the rows
+    which both have met. Those of training are not in them: train with several seeds
+    before you say of a small difference that it is one.
 
-    Samples have no bound: `elbo` is `None`. Their `r_hat` and effective sample sizes
-    are those of the outputs (class probabilities) at a few test rows, the worst of
-    them; see `PosteriorSamples.chain_scores`.
+    A difference counts from 3 standard errors and 0.001 nats a row on. There are three
+    verdicts:
+
+    - `"does nothing"`: with no part put back, nor with all, does the NLL change by what
+      counts, and the fit is not better than each of the trained twins.
+    - `"does"`: its NLL is lower than that of each trained twin, and than its own with
+      all parts put back, by what counts.
+    - `"in between"`: all else, and the sentence says what. Without trained twins
+      nothing is more.
 
     Args:
-        fit: a fit, or samples.
-        data: what it was trained on.
+        fit: a fit, or samples, whose random function claims a posterior.
+        data: what it was trained on, and the test rows.
+        key: which functions: those of `predict` with this key and number.
         num_draws: functions averaged over.
-        test_key: which functions.
-        bound_key: which functions for the bound.
-
-    Raises:
-        NonFiniteError: if a prediction is not a number.
-    """
-    posterior, num_strata = fit.model.posterior_parts(), fit.model.num_strata
-    prediction = predict(fit, data.test.x, key=test_key, num_draws=num_draws)
-    refuse_non_finite_predictions(prediction)
-    scores: dict[str, Any] = {"num_parameters": num_trained(fit)}
-    if posterior.num_parameters is not None:
-        scores["num_parameters"] = posterior.num_parameters
-    scores |= evaluate(prediction, data.test.y) | _NO_BOUND
-    if posterior.has_bound:
-        scores |= evidence_bound(fit, data.train, key=bound_key, num_draws=num_draws)
-    scores |= in_target_units(scores, data)
-    is_compared = num_strata > 1 and not posterior.has_stored_samples
-    if is_compared and are_whole_rounds(num_draws, num_strata):
-        if isinstance(fit.likelihood, AbstractClassLikelihood):
-            scores |= component_diversity(prediction, num_strata)
-    if posterior.noise_share is not None:
-        noise_key = jax.random.fold_in(bound_key, 1)
-        scores["noise_share"] = posterior.noise_share(data.train.x, noise_key)
-    how = {"key": test_key, "num_draws": num_draws, "prediction": prediction}
-    scores |= ablation_scores(fit, data.test, **how)
-    if posterior.chain_scores is not None:
-        scores |= posterior.chain_scores(data.test.x[:_CHAIN_ROWS])
-    return scores, prediction
-
-
-def refuse_non_finite_predictions(prediction: Prediction) -> None:
-    """Refuse predictions that are not numbers: scores of them would say nothing.
-
-    Args:
-        prediction: any.
-
-    Raises:
-        NonFiniteError: saying so.
-    """
-    arrays = jax.tree.leaves((prediction.outputs, prediction.summary))
-    if not all(bool(jnp.isfinite(array).all()) for array in arrays):
-        raise NonFiniteError(
-            Sentence(
-                "Some predictions are NaN or infinite: the training diverged, its "
-                "weights are damaged, or the solver's steps are too long; train "
-                "again, with a lower learning rate, or give a smaller {dt}."
-            )
-        )
-
-
-def num_trained(fit: Fitted) -> int:
-    """How many numbers training moved: those that no label calls frozen.
-
-    Args:
-        fit: a fit.
-    """
-    modules = (fit.model, fit.likelihood)
-    labels = (fit.model.labels(), fit.likelihood.labels())
-    count = lambda leaf, label: 0 if label == FROZEN else leaf.size
-    return sum(jax.tree.leaves(jax.tree.map(count, modules, labels)))
-
-
-def in_target_units(scores: dict[str, Any], data: Data) -> dict[str, float]:
-    """Scores of numbers before targets were standardised, for one column.
-
-    `nll` is of one number in both: of a row's, or of a value of a series.
-
-    Args:
-        scores: of `evaluate`.
-        data: whose targets they are of.
+        retraining: how twins are trained; without it there are none.
 
     Returns:
-        `rmse_in_target_units` and `nll_in_target_units`; nothing for classes, or for
-        several columns, which have no unit in common.
+        The verdict and what it rests on; `str` of it is a table and a sentence.
+
+    Raises:
+        ValueError: for a random function that claims no posterior.
+        NonFiniteError: if a prediction of the fit is not a number.
     """
-    scaling = data.y_scaling
-    if scaling is None or "rmse" not in scores or np.size(scaling.scale) != 1:
-        return {}
-    scale = float(np.squeeze(scaling.scale))
-    return {
-        "rmse_in_target_units": scale * scores["rmse"],
-        "nll_in_target_units": scores["nll"] + math.log(scale),
+    posterior = fit.model.posterior_parts()
+    check_claims(fit.model)
+    compare = _Comparison(fit, data, key, num_draws)
+    relatives = []
+    for parts in _each_and_all(posterior.parts):
+        model = _put_back(posterior, parts, key)
+        name = f"{' and '.join(parts)} at prior"
+        relatives.append(compare.with_model(model, name, "put back"))
+    if posterior.without_noise is not None:
+        model = posterior.without_noise()
+        relatives.append(compare.with_model(model, WITHOUT_NOISE, "silenced"))
+    if retraining is not None:
+        for name, model in _twins(retraining.model).items():
+            twin = _trained(model, fit, retraining, name)
+            relatives.append(compare.with_fit(twin, f"trained {name}", "twin"))
+    spent, bought = _spent_and_bought(fit, data, posterior, key, num_draws)
+    verdict, sentence = judge(relatives)
+    own = Relative("the fit", "fit", compare.own_scores, 0.0, 0.0)
+    return Audit(verdict, sentence, (own, *relatives), spent, bought, len(data.train))
+
+
+def check_claims(model: AbstractRandomFunction) -> None:
+    """Refuse a random function without a posterior that could be audited.
+
+    Args:
+        model: any.
+
+    Raises:
+        ValueError: saying what it lacks.
+    """
+    posterior = model.posterior_parts()
+    if posterior.parts or posterior.without_noise is not None:
+        return
+    if posterior.has_stored_samples:
+        raise ValueError(
+            "These samples do not know the prior that they were sampled with, to which "
+            "an audit puts them back: give `samples.with_prior(prior)`."
+        )
+    raise ValueError(
+        f"`{type(model).__name__}` claims no posterior: there is no prior to put it "
+        "back to, and so nothing to audit. Score its predictions by `evaluate`."
+    )
+
+
+class _Comparison:
+    """The fit's own prediction, and relatives beside it on the same rows and draws."""
+
+    def __init__(self, fit: Fitted, data: Data, key: PRNGKeyArray, num_draws: int):
+        self._fit, self._data, self._key = fit, data, key
+        self._num_draws = num_draws
+        self._own = self._predict(fit)
+        refuse_non_finite_predictions(self._own)
+        self.own_scores = self._scores(fit, self._own)
+
+    def with_model(
+        self, model: AbstractRandomFunction, name: str, kind: str
+    ) -> Relative:
+        """A relative with the fit's own likelihood, and batch statistics of its own."""
+        state = self._fit.state
+        if state is not None:
+            state = recompute_statistics(
+                model,
+                self._data.train.x,
+                state=state,
+                key=jax.random.fold_in(self._key, 2),
+                batch_size=_BATCH_ROWS,
+            )
+        return self.with_fit(_like(self._fit, model, state), name, kind)
+
+    def with_fit(self, fit: Fitted, name: str, kind: str) -> Relative:
+        """Scores, and by how many nats a row its NLL is above the fit's."""
+        prediction = self._predict(fit)
+        if not _is_finite(prediction):
+            return Relative(name, kind, {}, math.inf, 0.0)
+        gain, error = nll_gain(self._own, prediction, self._data.test.y)
+        return Relative(name, kind, self._scores(fit, prediction), gain, error)
+
+    def _predict(self, fit: Fitted) -> Prediction:
+        x = self._data.test.x
+        return predict(fit, x, key=self._key, num_draws=self._num_draws)
+
+    def _scores(self, fit: Fitted, prediction: Prediction) -> dict[str, float]:
+        scores = evaluate(prediction, self._data.test.y)
+        kept = {name: scores[name] for name in _KEEP if name in scores}
+        if self._data.task == "series":  # noise and rotations are of rows and images
+            return kept
+        how = {"num_draws": self._num_draws, "key": jax.random.fold_in(self._key, 1)}
+        found = ood_scores(fit, self._data, prediction, **how)
+        return kept | {f"auroc_{name}": each["auroc"] for name, each in found.items()}
+
+
+def _like(fit: Fitted, model: AbstractRandomFunction, state: Any) -> Fitted:
+    """The model with the likelihood of a fit; samples have each their own."""
+    if isinstance(model, FittedByDraw) and isinstance(model, Fitted):
+        return model
+    return FittedModel(model, fit.likelihood, state)
+
+
+def _each_and_all(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
+    each = [(part,) for part in parts]
+    return each if len(parts) < 2 else [*each, parts]
+
+
+def _put_back(
+    posterior: PosteriorParts, parts: Collection[str], key: PRNGKeyArray
+) -> AbstractRandomFunction:
+    assert posterior.at_prior is not None  # a family that names parts can do it
+    return posterior.at_prior(parts, jax.random.fold_in(key, 3))
+
+
+def _twins(model: AbstractRandomFunction) -> dict[str, AbstractRandomFunction]:
+    """What is trained in place of a model, as it was before training."""
+    posterior, found = model.posterior_parts(), {}
+    if posterior.without_noise is not None:
+        found[WITHOUT_NOISE] = posterior.without_noise()
+    elif not posterior.is_random:
+        found[WITHOUT_NOISE] = model
+    if posterior.parts:
+        at_prior = _put_back(posterior, posterior.parts, jax.random.key(0))
+        found[AT_PRIOR] = HeldAtPrior(at_prior, posterior.held)
+    return found
+
+
+def _trained(
+    model: AbstractRandomFunction, fit: Fitted, retraining: Retraining, name: str
+) -> Fitted:
+    """A twin; where nothing is a point, q = p leaves nothing to train."""
+    labels = jax.tree.leaves((model.labels(), fit.likelihood.labels()))
+    if set(labels) <= {FROZEN}:
+        return FittedModel(model, fit.likelihood, fit.state)
+    return retraining.train(model, name)
+
+
+def _spent_and_bought(
+    fit: Fitted,
+    data: Data,
+    posterior: PosteriorParts,
+    key: PRNGKeyArray,
+    num_draws: int,
+) -> tuple[dict[str, float], float | None]:
+    """KL by its terms, and the training log likelihood that it bought, nats."""
+    if not (posterior.has_bound and posterior.parts):
+        return {}, None
+    how = {"key": jax.random.fold_in(key, 4), "num_draws": num_draws}
+    bound = evidence_bound(fit, data.train, **how)
+    spent = {
+        name: value
+        for name, value in bound.items()
+        if name.startswith("kl") and not name.endswith("_se")
     }
+    model = _put_back(posterior, posterior.parts, key)
+    with np.errstate(invalid="ignore"):  # the prior may give a row no chance at all
+        at_prior = evidence_bound(_like(fit, model, fit.state), data.train, **how)
+    log_likelihoods = [found["elbo"] + found["kl"] for found in (bound, at_prior)]
+    return spent, log_likelihoods[0] - log_likelihoods[1]
+
+
+def _is_finite(prediction: Prediction) -> bool:
+    arrays = jax.tree.leaves((prediction.outputs, prediction.summary))
+    return all(bool(jnp.isfinite(array).all()) for array in arrays)

@@ -65,11 +65,9 @@ def evidence_bound(
     of a draw may be another than KL(q || p) (the components' mean of an implicit
     network) the bound has KL(q || p), whatever the loss had.
 
-    Where no prior is behind the draws, their KL reads 0 (`Deterministic`, `MCDropout`,
-    `SWAG`, `Pruned`): `elbo` is then the log likelihood alone, and bounds nothing.
-
     Args:
-        fit: any but stored samples, which have no KL.
+        fit: any with a prior behind its draws, which `Deterministic`, `MCDropout`,
+            `SWAG`, `Pruned`, ensembles of these and stored samples do not have.
         split: what it was trained on; of other rows this bounds nothing.
         key: which rows (of many) and which functions.
         num_draws: functions averaged over.
@@ -80,7 +78,7 @@ def evidence_bound(
         them.
 
     Raises:
-        ValueError: for samples of chains, whose KL nobody knows.
+        ValueError: for a function without a KL to a prior that anybody knows.
     """
     posterior = fit.model.posterior_parts()
     if not posterior.has_bound:

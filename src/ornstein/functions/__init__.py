@@ -1,5 +1,6 @@
 """Random functions: what a user builds, fits, and draws from."""
 
+from ._at_prior import HeldAtPrior as HeldAtPrior
 from ._base import (
     FROZEN as FROZEN,
     WEIGHTS as WEIGHTS,
@@ -102,6 +103,7 @@ from .weights import (
     MCDropout as MCDropout,
     MeanField as MeanField,
     NormalFamily as NormalFamily,
+    PriorFamily as PriorFamily,
     Pruned as Pruned,
     Reparameterised as Reparameterised,
     SampledKL as SampledKL,

@@ -1,7 +1,7 @@
 """What a posterior is made of: only its family knows, and audits and diagnoses ask."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from .._types import Array, Float, PRNGKeyArray, PyTree
@@ -42,6 +42,15 @@ class PosteriorParts:
         has_noisy_path: whether weights follow noisy paths over depth, whose KL is the
             term `"kl_path"`.
         starts_at_points: whether all those paths start at points, which cost nothing.
+        parts: what the posterior is made of, each with a prior to put it back to:
+            `"start"`, `"path"`, `"nodes"`, `"weights"`. Empty for a family that claims
+            no posterior, or whose prior nobody knows.
+        at_prior: called with some of `parts` and a key: the same function with q of
+            those parts put back to p. Other parts keep their draws.
+        held: from what `at_prior` gave for all parts to the arrays that stand for p: a
+            twin that is trained with q = p leaves them alone.
+        without_noise: called for the same function with all its noise at the mean: it
+            has no KL, and trains as points do. (Of a `LatentSDE` it is a `LatentODE`.)
         ablations: the same function without a part of its posterior, by that part's
             name. What this costs on held-out rows is what the part does.
         start_size: the root mean square of what its solves start from; `None` where
@@ -61,6 +70,10 @@ class PosteriorParts:
     noise_share: Callable[[PyTree[Array], PRNGKeyArray], float] | None = None
     has_noisy_path: bool = False
     starts_at_points: bool = False
+    parts: tuple[str, ...] = ()
+    at_prior: Callable[[Collection[str], PRNGKeyArray], Any] | None = None
+    held: Callable[[Any], PyTree] = lambda function: ()
+    without_noise: Callable[[], Any] | None = None
     ablations: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     start_size: float | None = None
     num_parameters: int | None = None

@@ -19,6 +19,7 @@ from ._run_sampling import (
     has_starts as has_starts,
     open_sampling as open_sampling,
     run_sampling as run_sampling,
+    sampled_prior as sampled_prior,
 )
 from ._sampling import (
     KERNELS as KERNELS,

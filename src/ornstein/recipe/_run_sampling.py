@@ -11,7 +11,7 @@ from .._sentence import OptionError
 from ..data import Data
 from ..functions import PosteriorSamples
 from ..potential import Potential
-from ..prior import GaussianPrior
+from ..prior import AbstractPrior, GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample, starts_of_members
 from ..train import Fit
 from ._chain_starts import choose_starts, starts_file
@@ -90,17 +90,26 @@ def run_sampling(
 
 def potential_arguments(recipe: SampleRecipe, prepared: Prepared) -> dict[str, Any]:
     """Network, data, likelihood and priors of the chains, as `Potential` takes them."""
-    options = recipe.sampling
-    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
-    network = network_of(prepared)
     return {
-        "network": network,
+        "network": network_of(prepared),
         "split": prepared.data.train,
         "likelihood": prepared.likelihood,
-        "prior": PRIORS[options.prior](weights, network),
+        "prior": sampled_prior(recipe, prepared),
         # Of the log of a learned scale, in units of standardised targets.
         "likelihood_prior": GaussianPrior(1.0),
     }
+
+
+def sampled_prior(recipe: SampleRecipe, prepared: Prepared) -> AbstractPrior:
+    """The prior of the network's parameters.
+
+    Args:
+        recipe: the options.
+        prepared: what `prepare(recipe.recipe)` built.
+    """
+    options = recipe.sampling
+    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
+    return PRIORS[options.prior](weights, network_of(prepared))
 
 
 def check_members(

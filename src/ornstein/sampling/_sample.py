@@ -177,6 +177,7 @@ def sample(
         info=chains.info,
         chain_info=chains.chain_info,
         starts=chosen.how,
+        prior=prior,
     )
     notes = judge_chains(samples, potential.x, burn_in)
     for note in notes:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..evaluation import audit
+from ..evaluation import fit_scores
 from ..functions import SDEBNN
 from ..prediction import Prediction
 from ..recipe import Keys, Prepared, Recipe, ScaleName, prepare, train
@@ -29,7 +29,7 @@ def fit_and_judge(
     prepared = prepared._replace(model=change(prepared.model))
     fit = train(prepared)
     keys = Keys.of(recipe)
-    scores, prediction = audit(
+    scores, prediction = fit_scores(
         fit,
         prepared.data,
         num_draws=recipe.training.test_draws,

@@ -1,7 +1,8 @@
 """Samples of Markov chains as a random function: what `sample` returns."""
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,7 +12,8 @@ import numpy as np
 
 from ..._types import Array, Float, PRNGKeyArray, PyTree
 from ...likelihood import AbstractClassLikelihood, AbstractLikelihood
-from ...network import Network, as_network, call_network
+from ...network import Network, as_network, call_network, parameter_masks
+from ...prior import AbstractPrior, GaussianPrior
 from .._base import FROZEN, AbstractRandomFunction, Draw, no_local_kl
 from .._posterior_parts import PosteriorParts
 from ._chain_diagnostics import (
@@ -55,6 +57,8 @@ class PosteriorSamples(AbstractRandomFunction):
         chain_info: numbers of each chain, (chains,): of its warm-up.
         notes: sentences about what is wrong with the chains.
         starts: where the chains began, in words: what R-hat could see.
+        prior: of the parameters, for what is asked of a posterior; files of samples do
+            not keep it, and `with_prior` gives it.
 
     Raises:
         ValueError: if chains are of unequal length, or nothing was sampled.
@@ -68,6 +72,7 @@ class PosteriorSamples(AbstractRandomFunction):
     notes: tuple[str, ...] = eqx.field(static=True, default=())
     starts: str | None = eqx.field(static=True, default=None)
     num_members: int = eqx.field(static=True, default=1)
+    prior: AbstractPrior | None = None
 
     def __check_init__(self):
         lengths = {a.shape[:2] for a in jax.tree.leaves((self.positions, self.info))}
@@ -141,14 +146,53 @@ class PosteriorSamples(AbstractRandomFunction):
         return self
 
     def posterior_parts(self) -> PosteriorParts:
-        """Chains of samples, which have no bound on the evidence."""
+        """Chains of samples, which have no bound on the evidence.
+
+        A network that tells its parameters apart has a standard normal prior, as all
+        whitened ones; of any other the prior must be known.
+        """
         sizes = [math.prod(a.shape[2:]) for a in jax.tree.leaves(self.positions)]
         return PosteriorParts(
             has_bound=False,
             num_parameters=sum(sizes),
             has_stored_samples=True,
             chain_scores=self.chain_scores,
+            parts=() if self._prior() is None else tuple(self._masks()),
+            at_prior=self._at_prior,
         )
+
+    def with_prior(self, prior: AbstractPrior) -> "PosteriorSamples":
+        """The same samples, which know the prior that they were sampled with.
+
+        Args:
+            prior: of the network's parameters.
+        """
+        return dataclasses.replace(self, prior=prior)
+
+    def _prior(self) -> AbstractPrior | None:
+        is_whitened = hasattr(self.network, "parameter_parts")
+        return GaussianPrior(1.0) if self.prior is None and is_whitened else self.prior
+
+    def _masks(self) -> dict[str, PyTree[bool]]:
+        """Which parameters each part of the network has."""
+        first = jax.tree.map(lambda a: jnp.asarray(a[0, 0]), self.positions[0])
+        return parameter_masks(eqx.combine(first, self.network), first)
+
+    def _at_prior(
+        self, parts: Collection[str], key: PRNGKeyArray
+    ) -> "PosteriorSamples":
+        """Fresh draws of the prior in place of those parts of every sample."""
+        prior, params = self._prior(), self.positions[0]
+        assert prior is not None
+        like = jax.tree.map(lambda a: jnp.asarray(a[0, 0]), params)
+        shape = (self.num_chains, self.num_samples)
+        draw = lambda key: prior.sample(like, key=key)
+        drawn = jax.vmap(jax.vmap(draw))(jax.random.split(key, shape))
+        chosen = [mask for name, mask in self._masks().items() if name in parts]
+        is_put_back = jax.tree.map(lambda *ats: any(ats), *chosen)
+        pick = lambda is_prior, new, old: new if is_prior else old
+        put_back = jax.tree.map(pick, is_put_back, drawn, params)
+        return dataclasses.replace(self, positions=(put_back, self.positions[1]))
 
     def labels(self) -> PyTree[str]:
         """Nothing is trained."""

@@ -1,7 +1,7 @@
 """The infinitely deep Bayesian neural network of Xu et al. (2022)."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -28,6 +28,7 @@ from ._block_equation import summarise
 from ._hidden_units import DepthState
 from ._image_stack import Readout, check_depths, check_sizes, image_keys, image_stack
 from ._integrator import Integrator
+from ._put_back import held_of_start, silence, start_at_prior
 from ._sde_block import SDEBlock
 from ._weight_drift import drop_drift
 from ._weight_prior import WeightPrior
@@ -316,14 +317,24 @@ class SDEBNN(AbstractRandomFunction):
     def posterior_parts(self) -> PosteriorParts:
         """Paths, scales in units of the prior's, and the function without its drift."""
         noisy = self._noisy_blocks()
+        parts = ("start",) if any(block.rho is not None for block in noisy) else ()
         return PosteriorParts(
             is_random=bool(noisy),
             kl_record="kl_path" if noisy else None,
             noise_scales=self._noise_scales,
             has_noisy_path=bool(noisy),
             starts_at_points=all(block.rho is None for block in noisy),
+            parts=(*parts, "path") if noisy else (),
+            at_prior=self._at_prior,
+            held=lambda model: [held_of_start(a) for a in model._noisy_blocks()],
+            without_noise=(lambda: self.over_blocks(silence)) if noisy else None,
             ablations={"drift": self.over_blocks(drop_drift)},
         )
+
+    def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "SDEBNN":
+        del key
+        model = self.over_blocks(start_at_prior) if "start" in parts else self
+        return model.over_blocks(drop_drift) if "path" in parts else model
 
     def over_blocks(self, change: Callable[[SDEBlock], SDEBlock]) -> "SDEBNN":
         """The model with each of its solves changed.

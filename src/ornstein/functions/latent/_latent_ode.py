@@ -1,5 +1,6 @@
 """The latent ODE of Rubanova, Chen & Duvenaud (2019): `LatentSDE` without noise."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ from ._path import (
     path_times,
     start_path,
 )
+from ._put_back import PriorStart
 from ._recognition import AbstractRecognition
 from ._start import LatentStart
 
@@ -164,8 +166,16 @@ class LatentODE(AbstractRandomFunction):
         return self
 
     def posterior_parts(self) -> PosteriorParts:
-        """What its solves start from."""
-        return PosteriorParts(start_size=self.start.root_mean_square)
+        """What its solves start from, and that start put back to its prior."""
+        at_prior = lambda parts, key: dataclasses.replace(
+            self, recognition=PriorStart(self.recognition)
+        )
+        return PosteriorParts(
+            start_size=self.start.root_mean_square,
+            parts=("start",),
+            at_prior=at_prior,
+            held=lambda model: model.recognition,
+        )
 
     def labels(self) -> PyTree[str]:
         """Everything is trained but a process, and p(z₀) if it is not learned."""

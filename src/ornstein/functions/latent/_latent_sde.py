@@ -10,7 +10,8 @@ $$\mathrm{ELBO} = E_q \sum_i \log p(y_i | z(t_i)) - \mathrm{KL}(q(z_0) \| p(z_0)
 - E_q \int \tfrac12 \|u\|^2 dt, \qquad u = (f_q - f_p) / g.$$
 """
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -39,6 +40,7 @@ from .._posterior_parts import PosteriorParts
 from ..depth import Integrator, report_of
 from ._diffusion import AbstractDiffusion, NetDiffusion, ProcessDiffusion
 from ._drift import ContextDrift, NetDrift, ProcessDrift
+from ._latent_ode import LatentODE
 from ._path import (
     PriorSamples,
     check_integrator,
@@ -48,6 +50,7 @@ from ._path import (
     path_times,
     start_path,
 )
+from ._put_back import at_prior
 from ._recognition import AbstractRecognition
 from ._start import LatentStart
 
@@ -301,9 +304,27 @@ class LatentSDE(AbstractRandomFunction):
         return self
 
     def posterior_parts(self) -> PosteriorParts:
-        """The noise of the prior's paths, at the times of the first series."""
+        """The noise of the prior's paths, at the times of the first series; its parts.
+
+        Without noise it is a `LatentODE`, which keeps the KL of its start.
+        """
         share = lambda x, key: float(jnp.max(self.noise_share(x.ts[0], key=key)))
-        return PosteriorParts(noise_share=share, start_size=self.start.root_mean_square)
+        return PosteriorParts(
+            noise_share=share,
+            start_size=self.start.root_mean_square,
+            parts=("start", "path"),
+            at_prior=self._at_prior,
+            held=lambda model: model.recognition,
+            without_noise=self._without_noise,
+        )
+
+    def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "LatentSDE":
+        del key
+        return dataclasses.replace(self, **at_prior(parts, self.recognition))
+
+    def _without_noise(self) -> LatentODE:
+        start, how = (self.recognition, self.start), (self.integrator, self.estimator)
+        return LatentODE(*start, self.prior_drift, self.decoder, *how)
 
     def labels(self) -> PyTree[str]:
         """Everything is trained but processes, and scales that are not learned."""

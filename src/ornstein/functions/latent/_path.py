@@ -63,8 +63,10 @@ def start_path(
     ts, mask = jnp.asarray(series.ts, dtype), jnp.asarray(series.mask)
     values = jnp.where(mask, jnp.asarray(series.values, dtype), 0)
     seen = recognition(ts, values, mask)
-    z = seen.mean + seen.scale * jr.normal(key, seen.mean.shape, seen.mean.dtype)
-    gaussians = (seen.mean, seen.scale, start.mean, start.scale)
+    mean = start.mean if seen.mean is None else seen.mean
+    scale = start.scale if seen.scale is None else seen.scale
+    z = mean + scale * jr.normal(key, mean.shape, mean.dtype)
+    gaussians = (mean, scale, start.mean, start.scale)
     last = jnp.max(jnp.where(jnp.any(mask, axis=-1), ts, ts[0]))
     kl = estimator.gaussian(z, *gaussians)
     return PathStart(ts, last, z, seen.context, kl, gaussian_kl(*gaussians))

@@ -68,13 +68,13 @@ class Recognised(eqx.Module):
     """What an encoder makes of one series.
 
     Attributes:
-        mean: of q(z₀).
-        scale: its standard deviations.
+        mean: of q(z₀); `None` where q(z₀) is p(z₀).
+        scale: its standard deviations, or `None`.
         context: for the posterior's drift.
     """
 
-    mean: Float[Array, " latent"]
-    scale: Float[Array, " latent"]
+    mean: Float[Array, " latent"] | None
+    scale: Float[Array, " latent"] | None
     context: AbstractContext
 
 

@@ -6,6 +6,7 @@ weights $W = U_\ell \, \mathrm{diag}(z_\ell)$ (equation 11). A node is an input 
 or an input channel of a convolution; $z_\ell$ has one number for each.
 """
 
+from collections.abc import Collection
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
@@ -27,6 +28,7 @@ from .._base import (
 from .._layers import ScaledInputs, dealt, replace_layers, with_inputs_scaled
 from .._noise_scale import median_entry
 from .._posterior_parts import KLEstimate, PosteriorParts
+from .._softplus import softplus_inverse
 from ..weights import Deterministic
 from ._node_noise import AbstractNodeKL, MixtureMeanKL, MonteCarloKL, NodeMixture
 
@@ -157,7 +159,18 @@ class ImplicitBNN(AbstractRandomFunction):
             noise_scales=lambda: {
                 "scale_over_prior": median_entry(self.mixture.scale) / self.prior_scale
             },
+            parts=("nodes",),
+            at_prior=self._at_prior,
+            held=lambda model: model.mixture,
+            without_noise=self.to_deterministic,
         )
+
+    def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "ImplicitBNN":
+        del parts, key
+        mean = self.mixture.mean
+        rho = softplus_inverse(jnp.full_like(mean, self.prior_scale))
+        prior = NodeMixture(jnp.ones_like(mean), rho)
+        return eqx.tree_at(lambda model: model.mixture, self, prior)
 
     def labels(self) -> PyTree[str]:
         """`"weights"` for the network, `"noise"` for the mixture."""

@@ -11,6 +11,7 @@ from ._variational import (
     AbstractWeightKL as AbstractWeightKL,
     AnalyticKL as AnalyticKL,
     NormalFamily as NormalFamily,
+    PriorFamily as PriorFamily,
     SampledKL as SampledKL,
     StickTheLandingKL as StickTheLandingKL,
 )

@@ -67,7 +67,7 @@ class Deterministic(AbstractRandomFunction):
 
     def posterior_parts(self) -> PosteriorParts:
         """Its draws are all the same."""
-        return PosteriorParts(is_random=False)
+        return PosteriorParts(is_random=False, has_bound=False)
 
     def labels(self) -> PyTree[str]:
         """Everything is trained."""

@@ -1,6 +1,6 @@
 """Deep ensembles: Lakshminarayanan, Pritzel & Blundell (2017)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -150,8 +150,41 @@ class Ensemble(AbstractRandomFunction):
         return member.network_at(draw, key=jax.random.fold_in(key, which))
 
     def posterior_parts(self) -> PosteriorParts:
-        """Where its members start: what else they have is not the ensemble's."""
-        return PosteriorParts(start_size=self.member(0).posterior_parts().start_size)
+        """Of its members: where they start, their parts, and the mean of their bounds.
+
+        That is a bound, too: the KL of a mixture is at most the mean of its members'.
+        What else they have is not the ensemble's.
+        """
+        own = self.member(0).posterior_parts()
+        return PosteriorParts(
+            has_bound=own.has_bound,
+            start_size=own.start_size,
+            parts=own.parts,
+            at_prior=None if own.at_prior is None else self._at_prior,
+            held=lambda ensemble: own.held(ensemble.members),
+            without_noise=None if own.without_noise is None else self._without_noise,
+        )
+
+    def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "Ensemble":
+        def put_back(member: AbstractRandomFunction, key: PRNGKeyArray) -> Any:
+            at_prior = member.posterior_parts().at_prior
+            assert at_prior is not None
+            return at_prior(parts, key)
+
+        keys = jax.random.split(key, jax.tree.leaves(self.members)[0].shape[0])
+        return self._with_members(eqx.filter_vmap(put_back)(self.members, keys))
+
+    def _without_noise(self) -> "Ensemble":
+        def silence(member: AbstractRandomFunction) -> Any:
+            without_noise = member.posterior_parts().without_noise
+            assert without_noise is not None
+            return without_noise()
+
+        return self._with_members(eqx.filter_vmap(silence)(self.members))
+
+    def _with_members(self, members: AbstractRandomFunction) -> "Ensemble":
+        """With an axis of members in front of every array, as they are kept."""
+        return eqx.tree_at(lambda ensemble: ensemble.members, self, members)
 
     def labels(self) -> PyTree[str]:
         """What a member says of its leaves."""

@@ -113,8 +113,8 @@ class MCDropout(AbstractRandomFunction):
         return self
 
     def posterior_parts(self) -> PosteriorParts:
-        """Nothing special."""
-        return PosteriorParts()
+        """A KL of 0 bounds nothing: no prior is behind it."""
+        return PosteriorParts(has_bound=False)
 
     def labels(self) -> PyTree[str]:
         """The network is trained."""

@@ -1,6 +1,6 @@
 """Bayes by Backprop: any network with independent random weights."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -9,13 +9,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
-from ...network import Network, as_network, call_network, split_where, with_named_state
+from ...network import (
+    Network,
+    as_network,
+    call_network,
+    parameter_masks,
+    split_where,
+    with_named_state,
+)
 from ...prior import AbstractPrior, GaussianPrior
 from .._base import AbstractRandomFunction, Draw, draw_key, label_tree, no_local_kl
 from .._noise_scale import median_entry
 from .._posterior_parts import PosteriorParts
 from ..depth import has_integrator
-from ._variational import AbstractFamily, AbstractWeightKL, AnalyticKL, NormalFamily
+from ._deterministic import Deterministic
+from ._variational import (
+    AbstractFamily,
+    AbstractWeightKL,
+    AnalyticKL,
+    NormalFamily,
+    PriorFamily,
+)
 from ._weight_noise import (
     AbstractWeightNoise,
     Flipout,
@@ -126,8 +140,7 @@ class MeanField(AbstractRandomFunction):
             network = self.with_weights(params)
         output, state, report = call_network(network, x, state)
         kl = self.kl(self.family, self.prior, params)
-        value = self.family.kl(self.prior)
-        terms = {"kl_weights": kl if value is None else value}
+        terms = self._terms(kl, params)
         is_shared = isinstance(self.noise, Reparameterised)
         return Draw(
             output=output,
@@ -158,8 +171,61 @@ class MeanField(AbstractRandomFunction):
         return self
 
     def posterior_parts(self) -> PosteriorParts:
-        """Its KL, and its scales in units of the weights."""
-        return PosteriorParts(kl_record="kl", noise_scales=self._noise_scales)
+        """Its KL, its scales in units of the weights, and the network's parts."""
+        has_mean = isinstance(self.family, NormalFamily)
+        return PosteriorParts(
+            kl_record="kl",
+            noise_scales=self._noise_scales,
+            parts=tuple(self._masks()),
+            at_prior=self._at_prior,
+            held=lambda model: model.family,
+            without_noise=self._without_noise if has_mean else None,
+        )
+
+    def _masks(self) -> dict[str, PyTree[bool]]:
+        """Which weights each part of the network has; a family of one's own has one."""
+        family = self.family
+        family = family.others if isinstance(family, PriorFamily) else family
+        if isinstance(family, NormalFamily):
+            return parameter_masks(eqx.combine(family.mean, self.rest), family.mean)
+        like = eqx.filter_eval_shape(family.sample, key=jax.random.key(0))
+        return {"weights": jax.tree.map(lambda leaf: True, like)}
+
+    def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "MeanField":
+        del key
+        masks = self._masks()
+        chosen = [mask for name, mask in masks.items() if name in parts]
+        is_put_back = jax.tree.map(lambda *ats: any(ats), *chosen)
+        family = PriorFamily(self.family, self.prior, is_put_back)
+        return MeanField._of(self, family=family, noise=Reparameterised())
+
+    def _without_noise(self) -> Deterministic:
+        assert isinstance(self.family, NormalFamily)
+        return Deterministic(self.with_weights(self.family.mean))
+
+    @staticmethod
+    def _of(model: "MeanField", **changes: Any) -> "MeanField":
+        return eqx.tree_at(
+            lambda m: tuple(getattr(m, name) for name in changes),
+            model,
+            tuple(changes.values()),
+        )
+
+    def _terms(self, kl: Float[Array, ""], params: Params) -> dict[str, Array]:
+        """The KL of each part of the network, in closed form where there is one."""
+        family, masks = self.family, self._masks()
+        if len(masks) == 1:
+            value = family.kl(self.prior)
+            return {_term(name): kl if value is None else value for name in masks}
+        assert isinstance(family, NormalFamily | PriorFamily)
+        terms = {}
+        for name, mask in masks.items():
+            part = family.only(mask)
+            value = part.kl(self.prior)
+            if value is None:
+                value = self.kl(part, self.prior, eqx.filter(params, mask))
+            terms[_term(name)] = value
+        return terms
 
     def _noise_scales(self) -> dict[str, float]:
         if not isinstance(self.family, NormalFamily):
@@ -178,6 +244,11 @@ class MeanField(AbstractRandomFunction):
             "weights",
             frozen=lambda model: (model.prior, model.noise, model.kl),
         )
+
+
+def _term(part: str) -> str:
+    """What the KL of a part of the network is called: that of a start as elsewhere."""
+    return "kl_initial" if part == "start" else f"kl_{part}"
 
 
 def _start_scale(init_scale: InitScale, mean: Float[Array, "*shape"]) -> Array:

@@ -82,7 +82,7 @@ class Pruned(AbstractRandomFunction):
 
     def posterior_parts(self) -> PosteriorParts:
         """What is left of its numbers, none of them trained."""
-        return PosteriorParts(num_parameters=self.num_parameters)
+        return PosteriorParts(has_bound=False, num_parameters=self.num_parameters)
 
     def labels(self) -> PyTree[str]:
         """All frozen."""

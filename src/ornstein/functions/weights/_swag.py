@@ -17,6 +17,7 @@ from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ...network import Network, as_network, call_network, without_batch_state
 from .._base import FROZEN, AbstractRandomFunction, Draw, draw_key, no_local_kl
 from .._posterior_parts import PosteriorParts
+from ._deterministic import Deterministic
 
 
 class SWAG(AbstractRandomFunction):
@@ -144,8 +145,9 @@ class SWAG(AbstractRandomFunction):
         return self
 
     def posterior_parts(self) -> PosteriorParts:
-        """Nothing special."""
-        return PosteriorParts()
+        """The network of its mean; no prior is behind its moments."""
+        at_mean = lambda: Deterministic(eqx.combine(self.mean, self.network))
+        return PosteriorParts(has_bound=False, without_noise=at_mean)
 
     def labels(self) -> PyTree[str]:
         """Nothing is trained: the moments are those of training that is over."""

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from ..._tree import normal_like
-from ..._types import Array, Float, Params, PRNGKeyArray
+from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ...prior import AbstractPrior
 from .._softplus import softplus, softplus_inverse
 
@@ -92,6 +92,67 @@ class NormalFamily(AbstractFamily):
         """See `AbstractFamily`: closed where the prior's cross-entropy is."""
         cross_entropy = prior.cross_entropy(self.mean, self.scale)
         return None if cross_entropy is None else cross_entropy - self.entropy()
+
+    def only(self, chosen: PyTree[bool]) -> "NormalFamily":
+        """The family of some of the weights, `None` for the others.
+
+        Args:
+            chosen: a tree like `mean`.
+        """
+        return NormalFamily(eqx.filter(self.mean, chosen), eqx.filter(self.rho, chosen))
+
+
+class PriorFamily(AbstractFamily):
+    """q put back to p on some of the weights: they are drawn from the prior.
+
+    Attributes:
+        others: the family of all weights, of which those put back are not used.
+        prior: p.
+        is_put_back: which weights are; a tree like them.
+    """
+
+    others: AbstractFamily
+    prior: AbstractPrior
+    is_put_back: PyTree[bool]
+
+    def sample(self, *, key: PRNGKeyArray) -> Params:
+        """See `AbstractFamily`; weights not put back are those of the same key."""
+        own = self.others.sample(key=key)
+        drawn = self.prior.sample(own, key=jax.random.fold_in(key, 1))
+        pick = lambda is_prior, new, old: new if is_prior else old
+        return jax.tree.map(pick, self.is_put_back, drawn, own)
+
+    def log_prob(self, params: Params) -> Float[Array, ""]:
+        """See `AbstractFamily`."""
+        log_p = self.prior.log_prob(eqx.filter(params, self.is_put_back))
+        rest = self._rest()
+        if rest is None:
+            return log_p
+        return log_p + rest.log_prob(eqx.filter(params, self.is_put_back, inverse=True))
+
+    def entropy(self) -> None:
+        """See `AbstractFamily`."""
+
+    def kl(self, prior: AbstractPrior) -> Float[Array, ""] | None:
+        """See `AbstractFamily`; `prior` is that of the weights put back, too."""
+        rest = self._rest()
+        return jnp.zeros(()) if rest is None else rest.kl(prior)
+
+    def only(self, chosen: PyTree[bool]) -> "PriorFamily":
+        """The family of some of the weights, `None` for the others.
+
+        Args:
+            chosen: a tree like the weights.
+        """
+        assert isinstance(self.others, NormalFamily)
+        is_put_back = eqx.filter(self.is_put_back, chosen)
+        return PriorFamily(self.others.only(chosen), self.prior, is_put_back)
+
+    def _rest(self) -> NormalFamily | None:
+        if all(jax.tree.leaves(self.is_put_back)):
+            return None
+        assert isinstance(self.others, NormalFamily)  # others are put back whole
+        return self.others.only(jax.tree.map(lambda at: not at, self.is_put_back))
 
 
 class AbstractWeightKL(eqx.Module):

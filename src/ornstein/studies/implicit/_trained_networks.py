@@ -16,7 +16,7 @@ import optax
 
 from ... import nn
 from ...data import Data, Split, default_augmentation, load
-from ...evaluation import audit
+from ...evaluation import fit_scores
 from ...functions import (
     AbstractRandomFunction,
     Deterministic,
@@ -240,7 +240,7 @@ def scored(study: Study, case: Case, method: str, data: Data) -> dict[str, Any]:
         fit, record = trained(study, case, method, data)
         test_key, bound_key = jax.random.split(jax.random.key(study.seed + 3))
         num_draws = num_test_draws(method)
-        scores, prediction = audit(
+        scores, prediction = fit_scores(
             fit, data, num_draws=num_draws, test_key=test_key, bound_key=bound_key
         )
         scores["error_percent"] = 100 * (1 - scores["accuracy"])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..._files import UnreadableError, read_json, write_atomically
 from ..._sentence import OptionError
 from ..._version import __version__
-from ...evaluation import audit
+from ...evaluation import fit_scores
 from ...network import initial_state
 from ...prediction import Fitted, FittedModel
 from ...recipe import (
@@ -281,7 +281,7 @@ def _judged(
     if isinstance(recipe, SampleRecipe):
         draws = recipe.sampling.test_draws
     how = {"num_draws": draws, "test_key": keys.test, "bound_key": keys.bound}
-    return audit(fit, prepared.data, **how)[0]
+    return fit_scores(fit, prepared.data, **how)[0]
 
 
 def _read_recipe(record: Mapping[str, Any], kind: Any) -> Recipe | SampleRecipe | None:

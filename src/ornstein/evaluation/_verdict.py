@@ -1,0 +1,74 @@
+"""One sentence: does a posterior do anything?"""
+
+from collections.abc import Sequence
+
+from ._audit_result import Relative, Verdict
+
+_ERRORS = 3.0
+_LEAST = 1e-3
+"""Nats a row. A thousandth is a tenth of a percent of each row's probability: less than
+draws of a prediction, or another seed of the training, make."""
+
+
+def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
+    """The verdict of `audit`, and the sentence with its reasons.
+
+    Args:
+        relatives: what a fit was compared with: with parts put back (all of them last),
+            silenced, and trained twins.
+    """
+    twins = [r for r in relatives if r.kind == "twin"]
+    put_back = [r for r in relatives if r.kind == "put back"]
+    if not put_back:  # a posterior of no known prior
+        put_back = [r for r in relatives if r.kind == "silenced"]
+    moved = [r for r in put_back if _is_worse(r) or _is_better(r)]
+    is_ahead = bool(twins) and all(map(_is_worse, twins))
+    if not moved and not is_ahead:
+        widest = max(put_back, key=lambda r: abs(r.gain))
+        said = [f"{_with(widest)} its NLL is {_compared(widest)}"]
+        said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
+        return "does nothing", f"This posterior does nothing: {'; '.join(said)}."
+    if is_ahead and _is_worse(put_back[-1]):
+        said = [f"{_shown(r)} better than {_called(r)}" for r in (*twins, put_back[-1])]
+        return "does", f"This posterior does something: its NLL is {', '.join(said)}."
+    said = [f"{_with(r)} its NLL is {_compared(r)}" for r in moved]
+    if not moved:
+        said.append("no part of it does anything")
+    said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
+    if not twins:
+        said.append("whether twins do as well is not known, for none was trained")
+    return "in between", f"What this posterior does is in between: {'; '.join(said)}."
+
+
+def _is_worse(relative: Relative) -> bool:
+    return relative.gain >= max(_ERRORS * relative.gain_se, _LEAST)
+
+
+def _is_better(relative: Relative) -> bool:
+    return -relative.gain >= max(_ERRORS * relative.gain_se, _LEAST)
+
+
+def _compared(relative: Relative) -> str:
+    shown = f"{abs(relative.gain):.2g} ± {relative.gain_se:.1g} nats a row"
+    if _is_worse(relative):
+        return f"{shown} worse"
+    if _is_better(relative):
+        return f"{shown} better"
+    return f"no other ({_shown(relative)})"
+
+
+def _shown(relative: Relative) -> str:
+    return f"{relative.gain:.2g} ± {relative.gain_se:.1g} nats a row"
+
+
+def _called(relative: Relative) -> str:
+    if relative.kind == "twin":
+        return f"the twin {relative.name}"
+    return f"its own {_with(relative)}"
+
+
+def _with(relative: Relative) -> str:
+    """A change to the fit: `with the path at its prior`."""
+    if relative.kind == "silenced":
+        return relative.name
+    return f"with {relative.name}"
