@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._types import Float
-from ...likelihood import AbstractLocationScaleLikelihood
+from ...likelihood import AbstractClassLikelihood, AbstractLocationScaleLikelihood
 from ...prediction import Prediction
 
 _DRAWS_AT_ONCE = 25
@@ -41,14 +41,18 @@ class Predictive(NamedTuple):
     sd: Float[np.ndarray, "rows values"]
     spread: Float[np.ndarray, "*rows_values"]
 
-    def to_json(self) -> dict[str, Any]:
-        """Compressed, the large ones in 16 bits: errors are below 5e-4 of each mass."""
+    def to_json(self, *, has_sd: bool) -> dict[str, Any]:
+        """Compressed, the large ones in 16 bits: errors are below 5e-4 of each mass.
+
+        Args:
+            has_sd: keep `sd` too, which R-hat needs; else it comes back as zeros.
+        """
         small: dict[str, np.ndarray] = {"spread": self.spread}
         if self.spread.size:  # else masses say it
             small |= {"mean": self.mean, "density": self.density}
         kept = {name: packed(a.astype(np.float32)) for name, a in small.items()}
-        for name, array in (("masses", self.masses), ("sd", self.sd)):
-            kept[name] = packed(array.astype(np.float16))
+        large = {"masses": self.masses} | ({"sd": self.sd} if has_sd else {})
+        kept |= {name: packed(a.astype(np.float16)) for name, a in large.items()}
         return kept | {"num_draws": self.num_draws}
 
     @classmethod
@@ -61,7 +65,8 @@ class Predictive(NamedTuple):
         """
         num_draws = kept["num_draws"]
         arrays = {k: unpacked(a) for k, a in kept.items() if k != "num_draws"}
-        arrays = {"mean": arrays["masses"], **arrays}
+        arrays.setdefault("mean", arrays["masses"])
+        arrays.setdefault("sd", np.zeros_like(arrays["mean"]))
         if "density" not in arrays:
             arrays["density"] = arrays["masses"][np.arange(len(y)), y]
         return cls(num_draws=num_draws, **arrays)
@@ -82,6 +87,7 @@ def predictive(
     assert outputs is not None
     num_draws = len(outputs)
     if edges is None:
+        assert isinstance(likelihood, AbstractClassLikelihood)
         masses = np.asarray(prediction.probs, np.float64)
         values = np.asarray(likelihood.probs(outputs), np.float64)
         spread = np.zeros(0)
@@ -106,9 +112,8 @@ def mixture(parts: Sequence[Predictive]) -> Predictive:
     Args:
         parts: of the same rows, each weighted by its number of draws.
     """
-    weights = np.array([part.num_draws for part in parts], np.float64)
-    weights /= weights.sum()
-    average = lambda arrays: sum(w * a for w, a in zip(weights, arrays, strict=True))
+    weights = [part.num_draws for part in parts]
+    average = lambda arrays: np.average(arrays, axis=0, weights=weights)
     mean = average([p.mean for p in parts])
     squares = [p.sd**2 + (p.mean - mean) ** 2 for p in parts]
     spread = parts[0].spread
@@ -152,7 +157,7 @@ def _binned(
     points = jnp.asarray(edges, outputs.dtype)
     for start in range(0, num_draws, _DRAWS_AT_ONCE):
         some = slice(start, start + _DRAWS_AT_ONCE)
-        one = eqx.tree_at(lambda l: l.log_scale, likelihood, log_scale[some])
+        one = eqx.tree_at(lambda one: one.log_scale, likelihood, log_scale[some])
         cdf = np.asarray(one.marginals(outputs[some]).cdf(points), np.float64)
         ends = np.zeros((*cdf.shape[:2], 1))
         total += np.diff(cdf, axis=-1, prepend=ends, append=ends + 1).sum(axis=0)

@@ -8,12 +8,12 @@ and a learned noise scale.
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..._types import Array, Float, PRNGKeyArray
@@ -45,9 +45,9 @@ class SmallConvNet(eqx.Module):
 
     def __init__(self, channels: tuple[int, int] = (8, 16), *, key: PRNGKeyArray):
         keys = jax.random.split(key, 3)
-        half = {"stride": 2, "padding": 1}
-        self.first = Conv2d(4, channels[0], 3, **half, key=keys[0])
-        self.second = Conv2d(*channels, 3, **half, key=keys[1])
+        half = partial(Conv2d, kernel_size=3, stride=2, padding=1)
+        self.first = half(4, channels[0], key=keys[0])
+        self.second = half(*channels, key=keys[1])
         self.last = Linear(16 * channels[1], 10, key=keys[2])
 
     def __call__(
@@ -72,7 +72,6 @@ class Problem(NamedTuple):
         network: a new one, of a key.
         edges: of bins, for real targets; `None` for classes.
         y_scale: of one unit of the targets; 1 for classes.
-        prior_scales: to choose from.
     """
 
     name: str
@@ -83,7 +82,6 @@ class Problem(NamedTuple):
     network: Callable[..., Any]
     edges: np.ndarray | None
     y_scale: float
-    prior_scales: Sequence[float]
 
     @property
     def likelihood(self) -> AbstractLikelihood:
@@ -118,6 +116,10 @@ class Problem(NamedTuple):
             batch_size=batch_size,
         )
 
+    def to_choose(self) -> "Problem":
+        """The same with validation rows to predict: what settings are chosen on."""
+        return self._replace(train=self.remainder, test=self.validation)
+
     @property
     def fingerprint(self) -> dict[str, Any]:
         """What a reference must have in common with what is compared to it."""
@@ -128,11 +130,6 @@ class Problem(NamedTuple):
             "num_test": len(self.test),
             "num_parameters": num_parameters(network),
         }
-
-
-def load_problem(name: str) -> Problem:
-    """One of `PROBLEMS`."""
-    return PROBLEMS[name]()
 
 
 def _mnist() -> Problem:
@@ -148,14 +145,14 @@ def _mnist() -> Problem:
         network=SmallConvNet,
         edges=None,
         y_scale=1.0,
-        prior_scales=(1.0, 1.5, 2.0, 3.0),
     )
 
 
 def _table(name: str) -> Problem:
     data = load(f"uci/{name}")
     held = data.with_validation(0.1)
-    assert held.validation is not None and data.y_scaling is not None
+    assert held.validation is not None
+    assert data.y_scaling is not None
     num_features = data.train.x.shape[1]
     low, high = float(np.min(data.train.y)), float(np.max(data.train.y))
     margin = (high - low) / 2
@@ -168,7 +165,6 @@ def _table(name: str) -> Problem:
         network=lambda *, key: MLP(num_features, 1, [50], activation=tanh, key=key),
         edges=np.linspace(low - margin, high + margin, _NUM_BINS - 1),
         y_scale=float(np.squeeze(data.y_scaling.scale)),
-        prior_scales=(1.0, 2.0),
     )
 
 
@@ -178,6 +174,13 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "concrete": lambda: _table("concrete"),
 }
 """What methods are compared on."""
+
+PRIOR_SCALES: dict[str, tuple[float, ...]] = {
+    "mnist": (1.0, 1.5, 2.0, 3.0),
+    "yacht": (1.0, 2.0),
+    "concrete": (1.0, 2.0),
+}
+"""In units of 1/√fan-in, of which validation rows choose one."""
 
 
 def _checksum(split: Split) -> int:

@@ -26,7 +26,7 @@ from ...prediction import predict
 from ...recipe import ScaleName
 from .._experiment import Study
 from ._predictive import Predictive, mixture, nll, packed, predictive, unpacked
-from ._problems import Problem
+from ._problems import PRIOR_SCALES, Problem
 
 _TRAJECTORY = math.pi / 2
 _JITTER = 0.2
@@ -74,24 +74,16 @@ class Chain(NamedTuple):
     facts: list[dict[str, Any]]
 
 
-def prior_scale(study: Study, problem: Problem) -> float:
+def choose_prior(study: Study, problem: Problem) -> float:
     """The scale whose short chain gives the validation rows the best log likelihood.
 
     No test row is looked at: `Problem.validation` are training rows.
     """
     budget = BUDGETS[study.scale]
-    settings = {
-        "seed": study.seed,
-        "scales": list(problem.prior_scales),
-        "num_warmup": budget.num_warmup,
-        "num_adam": budget.num_adam,
-        "num_draws": budget.num_tried,
-    }
 
     def choose() -> dict[str, Any]:
-        rows = problem._replace(train=problem.remainder, test=problem.validation)
-        tried = []
-        for scale in problem.prior_scales:
+        rows, tried = problem.to_choose(), []
+        for scale in PRIOR_SCALES[problem.name]:
             key = jax.random.key(study.seed)
             start = begin(rows, scale, budget, key=key)
             part, facts, _ = go_on(
@@ -103,7 +95,29 @@ def prior_scale(study: Study, problem: Problem) -> float:
         best = min(tried, key=lambda found: found["nll"])
         return {"best": best["prior_scale"], "tried": tried}
 
-    return study.piece(f"{problem.name}_prior", settings, choose)["best"]
+    return study.piece(*_prior_piece(study, problem.name), choose)["best"]
+
+
+def found_prior(study: Study, name: str) -> float | None:
+    """The scale that was chosen for a problem, if it was.
+
+    Args:
+        study: whose pieces.
+        name: of the problem.
+    """
+    found = study.find(*_prior_piece(study, name))
+    return None if found is None else found["best"]
+
+
+def _prior_piece(study: Study, name: str) -> tuple[str, dict[str, Any]]:
+    budget = BUDGETS[study.scale]
+    return f"{name}_prior", {
+        "seed": study.seed,
+        "scales": list(PRIOR_SCALES[name]),
+        "num_warmup": budget.num_warmup,
+        "num_adam": budget.num_adam,
+        "num_draws": budget.num_tried,
+    }
 
 
 def sample_reference(study: Study, problem: Problem, scale: float) -> None:
@@ -124,12 +138,13 @@ def found_reference(study: Study, problem: Problem, scale: float) -> list[Chain]
     for chain in range(budget.num_chains):
         pieces, facts = [], []
         for number in range(budget.num_pieces):
-            found = study.find(*_named(study, problem, scale, chain, number))
+            name, settings = _named(study, problem, scale, chain, number)
+            found = study.find(name, settings)
             if found is None:
                 break
             check_same(problem, found["fingerprint"])
             pieces.append(Predictive.from_json(found["predictive"], problem.test.y))
-            facts.append(found["facts"])
+            facts.append(found["facts"] | {"seconds": study.ledger.seconds_of(name)})
         if pieces:
             chains.append(Chain(pieces, facts))
     return chains
@@ -182,7 +197,7 @@ def _piece(
         part, facts, end = go_on(
             problem, scale, before, num_draws=budget.num_draws, key=key
         )
-        return end | {"predictive": part.to_json(), "facts": facts}
+        return end | {"predictive": part.to_json(has_sd=True), "facts": facts}
 
     name, settings = _named(study, problem, scale, chain, number)
     found = study.find(name, settings)
@@ -199,7 +214,7 @@ def begin(
     kernel = HMC(
         _WARM_UP_STEPS,
         step_size=_START_STEP,
-        inverse_mass=_prior_variances(potential, scale),
+        inverse_mass=prior_variances(potential, scale),
         adapt_mass=False,
     )
     state = kernel.init(potential, position, key=init_key)
@@ -241,7 +256,7 @@ def go_on(
     kernel = HMC(
         num_steps,
         step_size=step_size,
-        inverse_mass=_prior_variances(potential, scale),
+        inverse_mass=prior_variances(potential, scale),
         adapt_step_size=False,
         adapt_mass=False,
     )
@@ -288,7 +303,7 @@ def halves(chain: Chain) -> list[Predictive]:
     return [mixture(chain.pieces[:half]), mixture(chain.pieces[half : 2 * half])]
 
 
-def _prior_variances(potential: Potential, scale: float) -> Params:
+def prior_variances(potential: Potential, scale: float) -> Params:
     """Of each parameter; 1 of a learned scale's logarithm."""
     params, rest = potential.start
     variances = jax.tree.map(
