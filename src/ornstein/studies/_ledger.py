@@ -67,6 +67,15 @@ class Ledger:
             entries.update(parts or {})
             entries[name] = origin
 
+    def seconds_of(self, name: str) -> float | None:
+        """How long a part of the result took; `None` where nobody wrote it down.
+
+        Args:
+            name: of a part that was entered.
+        """
+        origin = self._parts[name]
+        return None if origin is None else origin.get("seconds")
+
     def provenance(self) -> dict[str, Any]:
         """This call's own, and `pieces`: parts by origin, with the seconds of each.
 

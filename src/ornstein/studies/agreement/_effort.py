@@ -1,0 +1,68 @@
+"""How long methods work, and what they make."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...prediction import Fitted
+from ...recipe import ScaleName
+
+
+class Effort(NamedTuple):
+    """How long methods work.
+
+    Attributes:
+        batch_size: rows of a minibatch.
+        num_steps: of one network's fit; mean field and MC dropout take four times as
+            many.
+        num_adam: whole-data gradients to a `map`.
+        num_chains: of a sampler.
+        num_sg_steps: of a chain of minibatches, half of them before its first sample.
+        num_samples: kept of each chain.
+        num_warmup: trajectories of a full-data chain before its first sample.
+    """
+
+    batch_size: int
+    num_steps: int
+    num_adam: int
+    num_chains: int
+    num_sg_steps: int
+    num_samples: int
+    num_warmup: int
+
+    def times(self, share: float) -> "Effort":
+        """A part of it, of the same batches and chains."""
+        cut = lambda number: max(20, round(share * number))
+        return self._replace(
+            num_steps=cut(self.num_steps),
+            num_adam=cut(self.num_adam),
+            num_sg_steps=cut(self.num_sg_steps),
+            num_samples=cut(self.num_samples),
+            num_warmup=cut(self.num_warmup),
+        )
+
+
+EFFORTS: dict[tuple[bool, ScaleName], Effort] = {
+    (True, "quick"): Effort(100, 500, 500, 2, 1000, 20, 40),
+    (True, "full"): Effort(100, 5000, 1500, 4, 10_000, 100, 200),
+    (False, "quick"): Effort(64, 2000, 500, 2, 4000, 20, 100),
+    (False, "full"): Effort(64, 50_000, 1500, 4, 100_000, 100, 300),
+}
+"""By whether targets are classes, and by scale."""
+
+
+class Approximation(NamedTuple):
+    """What a method made.
+
+    Attributes:
+        fitted: what `predict` takes.
+        num_draws: that its predictive distribution is of.
+        num_gradients: that it took, in gradients of all rows.
+    """
+
+    fitted: Fitted
+    num_draws: int
+    num_gradients: float
+
+
+Approximate = Callable[..., Approximation]
+"""`(problem, prior_scale, effort, *, key, **setting)` to what the method made."""

@@ -1,0 +1,207 @@
+"""Methods that start from optimised positions: chains, their iterates, the optima.
+
+Full-data chains are whitened by the prior; minibatch chains move in the weights' own
+units, as the command line has them.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._types import Params, PRNGKeyArray
+from ...functions import SWAG, PosteriorSamples
+from ...mcmc import NUTS, AbstractKernel, PartialHMC
+from ...prediction import FittedModel
+from ...prior import fan_in_prior
+from ...sampling import sample
+from ...sgmcmc import SGLD
+from ._effort import Approximation, Effort
+from ._problems import Problem
+from ._reference import optimised, prior_variances
+
+_NUM_DRAWS = 200
+_MOMENTUM = 0.9
+_NUM_ITERATES = 40
+
+
+def map_members(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    *,
+    num_members: int,
+    key: PRNGKeyArray,
+) -> Approximation:
+    positions = _optima(problem, prior_scale, effort, num_members, key=key)
+    potential = problem.potential(prior_scale, key=key)
+    samples = PosteriorSamples(
+        potential.network,
+        potential.likelihood,
+        jax.tree.map(lambda a: np.asarray(a)[:, None], positions),
+        info={},
+    )
+    return Approximation(samples, num_members, num_members * effort.num_adam)
+
+
+def swag(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    *,
+    rate: float,
+    key: PRNGKeyArray,
+) -> Approximation:
+    """From the iterates of SGD on the posterior, at a constant rate."""
+    kernel = SGLD(0.1 * rate / len(problem.train), temperature=0.0)
+    one = effort._replace(num_chains=1, num_samples=_NUM_ITERATES)
+    found = _sampled(problem, prior_scale, one, kernel, key=key)
+    samples = found.fitted
+    assert isinstance(samples, PosteriorSamples)
+    iterates = jax.tree.map(lambda a: jnp.asarray(a[0]), samples.positions[0])
+    swag = SWAG.from_iterates(samples.network_at(0), iterates)
+    model = FittedModel(swag, samples.likelihood)
+    return Approximation(model, _NUM_DRAWS, found.num_gradients)
+
+
+def minibatch_chains(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    *,
+    kernel: Callable[[float, int], AbstractKernel],
+    rate: float = 1.0,
+    key: PRNGKeyArray,
+) -> Approximation:
+    """Chains at `rate` times the step that the command line takes by default.
+
+    For an underdamped kernel the rate is the square of the step.
+    """
+    return _sampled(
+        problem, prior_scale, effort, kernel(rate, len(problem.train)), key=key
+    )
+
+
+def underdamped(
+    kind: Callable[[float, float], AbstractKernel], rate: float, num_data: int
+) -> AbstractKernel:
+    step_size = math.sqrt(0.02 * rate / num_data)
+    return kind(step_size, (1 - _MOMENTUM) / step_size)
+
+
+def partial_hmc(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    kernel = partial(PartialHMC, alpha=_MOMENTUM, num_integration_steps=10)
+    return _whole_data_chains(problem, prior_scale, effort, kernel, thin=4, key=key)
+
+
+def nuts(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    fewer = effort._replace(num_chains=2, num_samples=effort.num_samples // 2)
+    return _whole_data_chains(problem, prior_scale, fewer, NUTS, thin=1, key=key)
+
+
+def _optima(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    num: int,
+    *,
+    key: PRNGKeyArray,
+) -> Params:
+    """Optimised positions, each of its own initialisation, on an axis in front."""
+    found = []
+    for own_key in jax.random.split(key, num):
+        potential = problem.potential(prior_scale, key=own_key)
+        found.append(optimised(potential, num_steps=effort.num_adam)[0])
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
+
+
+def _sampled(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    kernel: AbstractKernel,
+    *,
+    key: PRNGKeyArray,
+) -> Approximation:
+    """Chains of minibatches."""
+    half = effort.num_sg_steps // 2
+    thin = max(1, half // effort.num_samples)
+    batch_size = min(effort.batch_size, len(problem.train))
+    samples = _chains(
+        problem,
+        prior_scale,
+        effort,
+        kernel,
+        key=key,
+        num_warmup=half,
+        thin=thin,
+        batch_size=batch_size,
+    )
+    num_steps = half + thin * effort.num_samples
+    passes = num_steps * batch_size / len(problem.train) + effort.num_adam
+    return Approximation(samples, samples.num_strata, effort.num_chains * passes)
+
+
+def _whole_data_chains(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    kernel: Callable[..., AbstractKernel],
+    *,
+    thin: int,
+    key: PRNGKeyArray,
+) -> Approximation:
+    """Whitened by the prior. The warm-up counts at the kept steps' mean."""
+    potential = problem.potential(prior_scale, key=key)
+    samples = _chains(
+        problem,
+        prior_scale,
+        effort,
+        kernel(
+            step_size=0.005,
+            inverse_mass=prior_variances(potential, prior_scale),
+            adapt_mass=False,
+        ),
+        key=key,
+        num_warmup=thin * effort.num_warmup,
+        thin=thin,
+    )
+    kept = float(np.sum(np.asarray(samples.info["num_gradients"])))
+    passes = kept * (1 + effort.num_warmup / effort.num_samples)
+    passes += effort.num_chains * effort.num_adam
+    return Approximation(samples, samples.num_strata, passes)
+
+
+def _chains(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    kernel: AbstractKernel,
+    *,
+    key: PRNGKeyArray,
+    **options: Any,
+) -> PosteriorSamples:
+    network_key, start_key, key = jax.random.split(key, 3)
+    network = problem.network(key=network_key)
+    num_chains = effort.num_chains
+    return sample(
+        network,
+        problem.train,
+        problem.likelihood,
+        kernel=kernel,
+        prior=fan_in_prior(network, scale=prior_scale),
+        likelihood_prior=problem.likelihood_prior,
+        key=key,
+        num_chains=num_chains,
+        num_samples=effort.num_samples,
+        starts=_optima(problem, prior_scale, effort, num_chains, key=start_key),
+        **options,
+    )

@@ -1,0 +1,147 @@
+"""Methods that `fit` trains."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from ..._types import PRNGKeyArray
+from ...functions import (
+    AbstractRandomFunction,
+    Deterministic,
+    Ensemble,
+    ImplicitBNN,
+    LocalReparameterised,
+    MCDropout,
+    MeanField,
+)
+from ...nn import fan_ins
+from ...prior import fan_in_prior
+from ...train import KLWeight, fit, nesterov
+from ._effort import Approximation, Effort
+from ._problems import Problem
+
+NUM_MEMBERS = 5
+"""Of an ensemble."""
+_NUM_DRAWS = 200
+
+
+def deterministic(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    del prior_scale
+    network_key, key = jax.random.split(key)
+    model = Deterministic(problem.network(key=network_key))
+    return _fitted(model, problem, effort, num_draws=1, key=key)
+
+
+def ensemble(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    del prior_scale
+    network_key, key = jax.random.split(key)
+    model = Ensemble.of(problem.network, NUM_MEMBERS, key=network_key)
+    found = _fitted(model, problem, effort, num_draws=NUM_MEMBERS, key=key)
+    return found._replace(num_gradients=NUM_MEMBERS * found.num_gradients)
+
+
+def mc_dropout(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    *,
+    rate: float,
+    key: PRNGKeyArray,
+) -> Approximation:
+    """The prior as a pull on the weights: Gal & Ghahramani's bound, but for scaling."""
+    network_key, key = jax.random.split(key)
+    model = MCDropout(problem.network(key=network_key), rate=rate)
+    return _fitted(
+        model,
+        problem,
+        effort,
+        length=4,
+        key=key,
+        optimiser=_adam_with_prior(problem, prior_scale),
+    )
+
+
+def mean_field(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    network_key, key = jax.random.split(key)
+    network = problem.network(key=network_key)
+    model = MeanField(
+        network,
+        fan_in_prior(network, scale=prior_scale),
+        init_scale=0.02,
+        noise=LocalReparameterised(),
+    )
+    return _fitted(model, problem, effort, length=4, key=key, kl=KLWeight(warmup=0.3))
+
+
+def implicit(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    network_key, model_key, key = jax.random.split(key, 3)
+    model = ImplicitBNN(problem.network(key=network_key), key=model_key)
+    adam = _adam_with_prior(problem, prior_scale)
+    return _fitted(
+        model,
+        problem,
+        effort,
+        key=key,
+        optimiser={"weights": adam, "noise": nesterov()},
+        learning_rate={"weights": 3e-3, "noise": 0.1},
+        kl=KLWeight(warmup=2 / 3),
+    )
+
+
+def _fitted(
+    model: AbstractRandomFunction,
+    problem: Problem,
+    effort: Effort,
+    *,
+    num_draws: int = _NUM_DRAWS,
+    length: int = 1,
+    key: PRNGKeyArray,
+    **options: Any,
+) -> Approximation:
+    batch_size = min(effort.batch_size, len(problem.train))
+    steps_an_epoch = len(problem.train) // batch_size
+    num_epochs = max(1, length * effort.num_steps // steps_an_epoch)
+    found = fit(
+        model,
+        problem.train,
+        problem.likelihood,
+        key=key,
+        num_epochs=num_epochs,
+        batch_size=batch_size,
+        **{"learning_rate": 3e-3, "snr_decay": None} | options,
+    )
+    passes = num_epochs * steps_an_epoch * batch_size / len(problem.train)
+    return Approximation(found, num_draws, passes)
+
+
+def _adam_with_prior(problem: Problem, prior_scale: float) -> Callable[..., Any]:
+    """Adam on the loss per row, to which the prior's energy adds its gradient."""
+    num_data = len(problem.train)
+
+    def init(params: Any) -> optax.OptState:
+        del params
+        return optax.EmptyState()
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        model, likelihood = params
+        own = jax.tree.map(
+            lambda n, w: w * n / (prior_scale**2 * num_data), fan_ins(model), model
+        )
+        prior = problem.likelihood_prior
+        energy = lambda p: jnp.zeros(()) if prior is None else -prior.log_prob(p)
+        scale = jax.tree.map(lambda a: a / num_data, jax.grad(energy)(likelihood))
+        return jax.tree.map(jnp.add, updates, (own, scale)), state
+
+    pull = optax.GradientTransformation(init, update)
+    return lambda rate: optax.chain(pull, optax.adam(rate))
