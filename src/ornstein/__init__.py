@@ -109,6 +109,7 @@ from .sgmcmc import (
 )
 from .train import (
     ELBO as ELBO,
+    IVON as IVON,
     EarlyStopping as EarlyStopping,
     Fit as Fit,
     GeometricSplit as GeometricSplit,

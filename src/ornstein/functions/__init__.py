@@ -2,6 +2,7 @@
 
 from ._base import (
     FROZEN as FROZEN,
+    WEIGHTS as WEIGHTS,
     AbstractRandomFunction as AbstractRandomFunction,
     Draw as Draw,
     LogRatio as LogRatio,

@@ -15,6 +15,7 @@ from ._errors import (
 )
 from ._fit import Fit as Fit, fit as fit
 from ._implicit import implicit_options as implicit_options, nesterov as nesterov
+from ._ivon import IVON as IVON
 from ._kl_weight import (
     AbstractKLSplit as AbstractKLSplit,
     GeometricSplit as GeometricSplit,

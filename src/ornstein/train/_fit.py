@@ -25,6 +25,8 @@ from ._check import (
     check_positive,
 )
 from ._elbo import ELBO, AbstractObjective
+from ._ivon import IVON
+from ._ivon_rule import BoundIVON, LikelihoodGradient
 from ._kl_weight import KLWeight
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
@@ -58,6 +60,8 @@ class Fit(eqx.Module):
         ema: (model, likelihood) with the running mean of the weights, or `None`.
         epoch: the one that the weights and their mean are of, from 1: the last, or the
             best by its early stopping. `None` of a fit that was not trained here.
+        notes: sentences about what its numbers are, such as a bound with a point
+            estimate in it.
     """
 
     model: AbstractRandomFunction
@@ -66,6 +70,7 @@ class Fit(eqx.Module):
     history: dict[str, np.ndarray]
     ema: tuple[AbstractRandomFunction, AbstractLikelihood] | None = None
     epoch: int | None = None
+    notes: tuple[str, ...] = ()
 
     def averaged(self) -> "Fit":
         """The same fit with the running mean of the weights in place of themselves.
@@ -79,7 +84,7 @@ class Fit(eqx.Module):
                 "`fit(..., ema_decay=0.999)`."
             )
         model, likelihood = self.ema
-        return Fit(model, likelihood, self.state, self.history, epoch=self.epoch)
+        return dataclasses.replace(self, model=model, likelihood=likelihood, ema=None)
 
     def with_statistics_of(
         self, x: PyTree, *, key: PRNGKeyArray, batch_size: int = 128
@@ -108,7 +113,7 @@ def fit(
     key: PRNGKeyArray,
     num_epochs: int,
     batch_size: int = 128,
-    optimiser: Optimiser | Mapping[str, Optimiser] = optax.adam,
+    optimiser: Optimiser | IVON | Mapping[str, Optimiser] = optax.adam,
     learning_rate: Rate | Mapping[str, Rate] = 1e-3,
     schedule: AbstractSchedule | Mapping[str, AbstractSchedule] = _COSINE,
     kl: KLWeight = _KL,
@@ -144,7 +149,8 @@ def fit(
         optimiser: a rule from a rate to an optimiser, such as `optax.adam`; a
             finished `optax.GradientTransformation`, which carries its own rate (then
             `learning_rate` and `schedule` do not apply); or one for each label, as in
-            `{"weights": optax.sgd, "noise": optax.adam}`.
+            `{"weights": optax.sgd, "noise": optax.adam}`; or `IVON()` for a
+            `MeanField`, which has its own rate and leaves `learning_rate` to points.
         learning_rate: the peak rate; or an optax schedule, used as it is; or one for
             each label.
         schedule: what a peak rate follows over the run, or one for each label.
@@ -214,6 +220,8 @@ def fit(
             f"`{type(objective).__name__}` takes each batch whole, and accumulate="
             f"{accumulate} cuts it into parts: use accumulate=1, or `ELBO()`."
         )
+    if isinstance(optimiser, IVON):
+        optimiser.check(model, objective, kl)
     data = check_data(split, "split")
     state = initial_state(model) if state is None else state
     num_data = _num_rows(data)
@@ -235,15 +243,21 @@ def fit(
         _check_fits(model, likelihood, validation.data, state, num_rows)
     steps_per_epoch = num_data // batch_size
     num_steps = num_epochs * steps_per_epoch
+    model_labels, notes, rule = model.labels(), (), optimiser
+    if isinstance(rule, IVON):
+        notes, size = rule.notes(), num_data / kl.weight
+        rule = BoundIVON(rule, model, size, steps_per_epoch)
+        model, model_labels = rule.started(), rule.labels()
+        objective = LikelihoodGradient()
     params, frozen, labels = split_trained(
-        (model, likelihood), (model.labels(), likelihood.labels())
+        (model, likelihood), (model_labels, likelihood.labels())
     )
     trainer = Trainer(
         frozen=frozen,
         labels=labels,
         optimisation=build_optimisation(
             labels,
-            optimiser,
+            rule,
             learning_rate=learning_rate,
             schedule=schedule,
             num_steps=num_steps,
@@ -286,7 +300,7 @@ def fit(
     model, likelihood = trainer.combine(found.params)
     ema = None if found.ema is None else trainer.combine(found.ema)
     history = session.history.arrays()
-    return Fit(model, likelihood, found.model_state, history, ema, found.epoch)
+    return Fit(model, likelihood, found.model_state, history, ema, found.epoch, notes)
 
 
 def _check_fits(model, likelihood, data, state, num_rows) -> Draw:

@@ -1,6 +1,6 @@
 """One optimiser for all that is trained, or one for each label."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeAlias
 
 import equinox as eqx
@@ -8,8 +8,10 @@ import jax
 import optax
 
 from .._types import PyTree
-from ..functions import FROZEN
-from ._schedule import AbstractSchedule
+from ..functions import FROZEN, WEIGHTS
+from ._ivon import IVON
+from ._ivon_rule import POINTS, BoundIVON
+from ._schedule import AbstractSchedule, Constant
 
 Rule: TypeAlias = Callable[[optax.Schedule], optax.GradientTransformation]
 """A learning rate to an optimiser, as `optax.adam` is."""
@@ -22,18 +24,19 @@ class Optimisation(eqx.Module):
     """What moves the trained leaves, and at which rates.
 
     Attributes:
-        transform: the optimiser, for a tree of trained leaves.
+        transform: the optimiser, for a tree of trained leaves; it is also shown the
+            `frozen` ones.
         rates: the learning rate of each label as a map from the step number; a
             finished optax transformation keeps its rate to itself and has none here.
     """
 
-    transform: optax.GradientTransformation
+    transform: optax.GradientTransformationExtraArgs
     rates: dict[str, optax.Schedule]
 
 
 def build_optimisation(
     labels: PyTree[str],
-    optimiser: Optimiser | Mapping[str, Optimiser],
+    optimiser: Optimiser | BoundIVON | Mapping[str, Optimiser],
     *,
     learning_rate: Rate | Mapping[str, Rate],
     schedule: AbstractSchedule | Mapping[str, AbstractSchedule],
@@ -43,8 +46,8 @@ def build_optimisation(
 
     Args:
         labels: `"weights"` or `"noise"` for each trained leaf.
-        optimiser: a rule such as `optax.adam`, a finished optax transformation, or
-            one of them for each label.
+        optimiser: a rule such as `optax.adam`, a finished optax transformation, one
+            of them for each label, or IVON, which tells weights and points apart.
         learning_rate: the peak rate, a map from the step number to the rate, or one
             of them for each label.
         schedule: the shape that a peak rate follows, or one for each label.
@@ -53,10 +56,19 @@ def build_optimisation(
     Raises:
         ValueError: for a rate that is not positive, or a label without an entry.
     """
+    if isinstance(optimiser, BoundIVON):
+        return _with_ivon(
+            labels, optimiser, learning_rate, schedule, num_steps=num_steps
+        )
     names = sorted(set(jax.tree.leaves(labels)))
     transforms, rates = {}, {}
     for name in names:
         rule = _entry("optimiser", optimiser, name)
+        if isinstance(rule, IVON):
+            raise ValueError(
+                "`IVON` moves a whole model: give it as `optimiser=orn.IVON(...)`, and "
+                "what moves points as its `points`."
+            )
         if isinstance(rule, optax.GradientTransformation):
             transforms[name] = rule
             continue
@@ -65,6 +77,32 @@ def build_optimisation(
         rates[name] = _as_schedule(rate, shape, num_steps)
         transforms[name] = rule(rates[name])
     return Optimisation(optax.partition(transforms, labels), rates)
+
+
+def _with_ivon(
+    labels: PyTree[str],
+    ivon: BoundIVON,
+    learning_rate: Rate | Mapping[str, Rate],
+    schedule: AbstractSchedule | Mapping[str, AbstractSchedule],
+    *,
+    num_steps: int,
+) -> Optimisation:
+    """IVON for random weights, and its rule for points for all else."""
+    groups = ivon.groups(labels)
+    shape = _entry("schedule", schedule, WEIGHTS)
+    own = ivon.rule.learning_rate
+    rates = {WEIGHTS: _as_schedule(own, shape, num_steps)}
+    # A schedule of the user's has no peak that its fall could be told from.
+    fall = shape if isinstance(own, float | int) else Constant()
+    hessian_rate = fall.build(ivon.rule.hessian_rate(num_steps), num_steps)
+    transforms: dict[Hashable, optax.GradientTransformation] = {
+        WEIGHTS: ivon.transform(rates[WEIGHTS], hessian_rate)
+    }
+    if POINTS in jax.tree.leaves(groups):
+        rate = _entry("learning_rate", learning_rate, WEIGHTS)
+        rates[POINTS] = _as_schedule(rate, shape, num_steps)
+        transforms[POINTS] = ivon.rule.points(rates[POINTS])
+    return Optimisation(optax.partition(transforms, groups), rates)
 
 
 def split_trained(

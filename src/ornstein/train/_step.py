@@ -152,7 +152,7 @@ class Trainer(eqx.Module):
         moments = self._update_moments(state, grads)
         gradient_snr = self._gradient_snr(moments, state.step + 1, of_loss.loss.dtype)
         updates, opt_state = self.optimisation.transform.update(
-            grads, state.opt_state, state.params
+            grads, state.opt_state, state.params, frozen=self.frozen
         )
         params = optax.apply_updates(state.params, updates)
         ema = state.ema
