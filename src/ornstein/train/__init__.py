@@ -15,7 +15,6 @@ from ._errors import (
 )
 from ._fit import Fit as Fit, fit as fit
 from ._implicit import implicit_options as implicit_options, nesterov as nesterov
-from ._ivon import IVON as IVON
 from ._kl_weight import (
     AbstractKLSplit as AbstractKLSplit,
     GeometricSplit as GeometricSplit,
@@ -37,6 +36,7 @@ from ._statistics import recompute_statistics as recompute_statistics
 from ._tune import LogUniform as LogUniform, Tuning as Tuning, tune as tune
 from ._validate import validate as validate
 from ._validation import Validation as Validation
+from .ivon import IVON as IVON
 from .records import Callback as Callback, Plan as Plan, ProgressBar as ProgressBar
 from .saving import (
     RunFolder as RunFolder,

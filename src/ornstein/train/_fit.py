@@ -25,8 +25,6 @@ from ._check import (
     check_positive,
 )
 from ._elbo import ELBO, AbstractObjective
-from ._ivon import IVON
-from ._ivon_rule import BoundIVON, LikelihoodGradient
 from ._kl_weight import KLWeight
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
@@ -36,6 +34,7 @@ from ._session import Session, logger
 from ._statistics import recompute_statistics
 from ._step import Trainer
 from ._validation import Validation
+from .ivon import IVON, BoundIVON, LikelihoodGradient
 from .records import Callback
 
 _ELBO = ELBO()

@@ -9,9 +9,8 @@ import optax
 
 from .._types import PyTree
 from ..functions import FROZEN, WEIGHTS
-from ._ivon import IVON
-from ._ivon_rule import POINTS, BoundIVON
 from ._schedule import AbstractSchedule, Constant
+from .ivon import IVON, POINTS, BoundIVON
 
 Rule: TypeAlias = Callable[[optax.Schedule], optax.GradientTransformation]
 """A learning rate to an optimiser, as `optax.adam` is."""

@@ -90,11 +90,11 @@ def _run(study: Study) -> list[dict[str, Any]]:
     add("SWAG", "its iterates", _NUM_ITERATES, lambda: _swag_rows(seed=study.seed))
 
     for function in function_cases():
-        options = [function.options, NUM_DRAWS]
+        options = [_as_text(function.options), NUM_DRAWS]
         compute = lambda f=function: function_rows(f, seed=study.seed)
         add(function.method, function.target, options, compute)
     for function in function_cases():
-        options = [function.options, NUM_DRAWS, NUM_MEMBERS]
+        options = [_as_text(function.options), NUM_DRAWS, NUM_MEMBERS]
         name = f"Ensemble of {function.method}".replace(",", "").replace(" ", "_")
         compute = lambda f=function: ensemble_rows(f, seed=study.seed)
         members = study.piece(name, [study.seed, options], compute)
@@ -188,6 +188,12 @@ def claimed_rows(
 
 def _settings(kernel: AbstractKernel, rest: Any) -> list:
     return [repr(kernel), rest]
+
+
+def _as_text(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of `fit` as JSON: objects in their own words."""
+    is_number = lambda value: isinstance(value, int | float)
+    return {n: v if is_number(v) else repr(v) for n, v in options.items()}
 
 
 def _reference(target: LogisticRegression, *, seed: int) -> Estimate:

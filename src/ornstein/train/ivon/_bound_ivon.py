@@ -7,17 +7,17 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .._tree import is_at
-from .._types import Array, Float, Int, Params, PyTree
-from ..functions import (
+from ..._tree import is_at
+from ..._types import Array, Float, Int, Params, PyTree
+from ...functions import (
     WEIGHTS,
     AbstractRandomFunction,
     Ensemble,
     LogRatio,
     NormalFamily,
 )
-from ..prior import AbstractPrior, GaussianPrior, normal_leaves, with_fitted_scales
-from ._elbo import AbstractObjective
+from ...prior import AbstractPrior, GaussianPrior, normal_leaves, with_fitted_scales
+from .._elbo import AbstractObjective
 from ._ivon import IVON
 
 POINTS = "points"

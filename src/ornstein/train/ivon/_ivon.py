@@ -7,11 +7,11 @@ import equinox as eqx
 import jax
 import optax
 
-from ..functions import AbstractRandomFunction, Ensemble, MeanField, NormalFamily
-from ..prior import AbstractPrior, GaussianPrior, normal_leaves
-from ._check import check_decay
-from ._elbo import ELBO, AbstractObjective
-from ._kl_weight import KLWeight, UniformSplit
+from ...functions import AbstractRandomFunction, Ensemble, MeanField, NormalFamily
+from ...prior import AbstractPrior, GaussianPrior, normal_leaves
+from .._check import check_decay
+from .._elbo import ELBO, AbstractObjective
+from .._kl_weight import KLWeight, UniformSplit
 
 _TIMES_FORGOTTEN = 20.0
 """How often h would forget in a run at the peak of rho; with a cosine, half of it."""
