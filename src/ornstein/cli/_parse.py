@@ -12,6 +12,7 @@ import tyro
 from ..recipe import (
     KernelName,
     ModelName,
+    OptimiserName,
     PresetName,
     Recipe,
     check_numbers,
@@ -35,6 +36,7 @@ class _Peek:
     time: str | None = None
     series: str | None = None
     kernel: KernelName | None = None
+    optimiser: OptimiserName | None = None
 
 
 def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
@@ -60,8 +62,15 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         )
     peek = _peek(args[1:]) if args[0] in ("train", "sample") else _Peek()
     model = peek.model or default_model(peek.data, time=peek.time)
-    columns = {"time": peek.time, "series": peek.series}
-    recipe = preset_recipe(peek.data, peek.preset, model, peek.network, **columns)
+    recipe = preset_recipe(
+        peek.data,
+        peek.preset,
+        model,
+        peek.network,
+        optimiser=peek.optimiser,
+        time=peek.time,
+        series=peek.series,
+    )
     defaults = {
         Train: Train(recipe, peek.preset),
         Sample: Sample(preset_sampling(peek.data, peek.kernel)),

@@ -185,6 +185,8 @@ def _carry_out(
         written += _figures(run, fit, prediction, prepared)
         written.append(run.write_result(result))
         _report(result, run, written, terminal)
+        for note in fit.notes:
+            terminal.say(note)
         return result
 
 
@@ -207,7 +209,7 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         **_objective(recipe),
         "kl_weight": kl_weight_of(recipe),
         "weights": "last" if options.ema is None else "running mean",
-        "notes": list(data.notes),
+        "notes": [*data.notes, *fit.notes],
     }
     return result | scores, prediction
 

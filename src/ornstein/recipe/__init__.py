@@ -50,6 +50,7 @@ from .models import (
 )
 from .options import (
     ModelName as ModelName,
+    OptimiserName as OptimiserName,
     SolverName as SolverName,
     StartName as StartName,
     check_numbers as check_numbers,

@@ -12,6 +12,7 @@ from ..functions import AbstractRandomFunction, Roughness
 from ..likelihood import AbstractLikelihood
 from ..train import (
     ELBO,
+    IVON,
     AbstractSchedule,
     Callback,
     Constant,
@@ -41,6 +42,11 @@ SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
     "linear": {"weights": Linear(0.5, 0.9, 0.01), "noise": Constant()},
 }
 """What a learning rate does after its peak, for each label."""
+
+
+_POINTS_RATE = 0.1
+"""Of points beside IVON, as a part of its own rate, which is another unit than Adam's:
+1e-2 at its preset."""
 
 
 class Keys(NamedTuple):
@@ -145,12 +151,10 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         data: decide the augmentation.
     """
     options = recipe.training
-    noise_rate = options.noise_learning_rate
-    noise_rate = options.learning_rate if noise_rate is None else noise_rate
     return {
         "num_epochs": options.epochs,
         "batch_size": options.batch_size,
-        "learning_rate": {"weights": options.learning_rate, "noise": noise_rate},
+        "learning_rate": _rates(options),
         "optimiser": _optimisers(options),
         "schedule": SCHEDULES[options.schedule],
         "kl": KLWeight(options.kl_weight, warmup=options.kl_warmup),
@@ -184,9 +188,24 @@ def validation_of(recipe: Recipe, data: Data) -> Validation | None:
     return Validation(data.validation, early_stopping=rule)
 
 
-def _optimisers(options: TrainingOptions) -> dict[str, Rule]:
+def _rates(options: TrainingOptions) -> dict[str, float]:
+    """For each label; with IVON, which has its own, the points'."""
+    if options.optimiser == "ivon":
+        return {"weights": _POINTS_RATE * options.learning_rate}
+    noise_rate = options.noise_learning_rate
+    noise_rate = options.learning_rate if noise_rate is None else noise_rate
+    return {"weights": options.learning_rate, "noise": noise_rate}
+
+
+def _optimisers(options: TrainingOptions) -> dict[str, Rule] | IVON:
     """For each label; the distribution of nodes has a prior, and so no decay."""
     decay = options.weight_decay
+    if options.optimiser == "ivon":
+        return IVON(
+            options.learning_rate,
+            init_hessian=options.init_hessian,
+            empirical_bayes=options.empirical_bayes,
+        )
     if options.optimiser == "nesterov":
         return {"weights": nesterov(decay), "noise": nesterov()}
     if decay == 0:

@@ -1,6 +1,6 @@
 """Options that do not go together."""
 
-from ..._sentence import OptionError
+from ..._sentence import OptionError, does_nothing
 from .._recipe import Recipe
 from ..models import MODELS, ODE_SOLVERS, network_kind
 
@@ -30,6 +30,7 @@ def check_pairs(recipe: Recipe) -> None:
         _check_norm(recipe)
     if recipe.model.model == "mean-field":
         _check_weight_noise(recipe)
+    _check_ivon(recipe)
 
 
 def _check_roughness(recipe: Recipe) -> None:
@@ -94,3 +95,42 @@ def _check_weight_noise(recipe: Recipe) -> None:
             name,
             noise,
         )
+
+
+def _check_ivon(recipe: Recipe) -> None:
+    options, default = recipe.training, Recipe()
+    if options.optimiser != "ivon":
+        for name in ("empirical_bayes", "init_hessian"):
+            if getattr(options, name) != getattr(default.training, name):
+                raise does_nothing(name, "optimiser", options.optimiser)
+        return
+    if recipe.model.model != "mean-field":
+        raise OptionError(
+            "{optimiser} ivon moves the means and scales of independent normal "
+            "weights, which {model} {} does not have: give {model} mean-field, or "
+            "{optimiser} adam.",
+            recipe.model.model,
+        )
+    if recipe.weights.prior not in ("gaussian", "fan-in"):
+        raise OptionError(
+            "{optimiser} ivon takes the prior in closed form, and {prior} {} is not "
+            "normal: give {prior} gaussian or {prior} fan-in.",
+            recipe.weights.prior,
+        )
+    if options.kl_warmup > 0 or options.kl_weight <= 0:
+        raise OptionError(
+            "{optimiser} ivon has the KL in closed form, at one weight above 0 in "
+            "every step, got {kl_weight} {} and {kl_warmup} {}: leave them out.",
+            options.kl_weight,
+            options.kl_warmup,
+        )
+    if options.importance_weighted:
+        raise OptionError(
+            "{optimiser} ivon climbs the bound of independent draws: leave "
+            "{importance_weighted} out."
+        )
+    for part in ("weights", "solver", "training"):
+        ours, theirs = getattr(recipe, part), getattr(default, part)
+        for name in ("init_scale", "estimator", "weight_decay"):
+            if hasattr(ours, name) and getattr(ours, name) != getattr(theirs, name):
+                raise does_nothing(name, "optimiser", "ivon")

@@ -11,7 +11,8 @@ def check_ranges(recipe: Recipe) -> None:
     """Refuse numbers that training would refuse once there is a run folder."""
     options = recipe.training
     counts = ("epochs", "batch_size", "num_draws", "accumulate", "test_draws")
-    for name in (*counts, "learning_rate", "noise_learning_rate", "clip"):
+    rates = ("learning_rate", "noise_learning_rate", "init_hessian")
+    for name in (*counts, *rates, "clip"):
         value = getattr(options, name)
         if value is not None and not value > 0:
             raise OptionError("{} must be positive, got {}.", Option(name), value)

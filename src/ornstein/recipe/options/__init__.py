@@ -11,6 +11,7 @@ from ._options import (
     ModelOptions as ModelOptions,
     NetworkOptions as NetworkOptions,
     NormName as NormName,
+    OptimiserName as OptimiserName,
     ScheduleName as ScheduleName,
     SolverName as SolverName,
     SolverOptions as SolverOptions,

@@ -24,7 +24,7 @@ PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
 WeightNoiseName = Literal["plain", "local", "flipout"]
 NormName = Literal["batch", "frn", "none"]
 MixtureKLName = Literal["mean", "monte-carlo"]
-OptimiserName = Literal["adam", "nesterov"]
+OptimiserName = Literal["adam", "ivon", "nesterov"]
 ScheduleName = Literal["cosine", "constant", "linear"]
 SolverName = Literal[
     "euler",
@@ -262,9 +262,15 @@ class TrainingOptions:
     Attributes:
         epochs: passes over the training data.
         batch_size: examples in a step.
-        learning_rate: at its peak.
+        learning_rate: at its peak. Of ivon the weights'; a learned scale of the
+            likelihood then moves by Adam at a tenth of it.
         noise_learning_rate: of the nodes' distribution; --learning-rate by default.
-        optimiser: adam, or SGD with Nesterov momentum of 0.9.
+        optimiser: adam; SGD with Nesterov momentum of 0.9; or ivon, natural gradients
+            of mean-field under a gaussian or fan-in prior.
+        init_hessian: of ivon: a first guess at the curvature of an example's loss,
+            which sets the standard deviations of the weights at first.
+        empirical_bayes: of ivon: fit the prior's scale to the data once an epoch; with
+            --prior fan-in that of each array of weights.
         weight_decay: stands in for the prior of models without one. With adam AdamW's,
             of matrices and kernels; with nesterov a gradient of all weights and biases.
         schedule: what the learning rate does after its peak. linear falls from half of
@@ -293,6 +299,8 @@ class TrainingOptions:
     learning_rate: float = 1e-3
     noise_learning_rate: float | None = None
     optimiser: OptimiserName = "adam"
+    init_hessian: float = 1.0
+    empirical_bayes: bool = False
     weight_decay: float = 0.0
     schedule: ScheduleName = "cosine"
     kl_weight: float = 1.0

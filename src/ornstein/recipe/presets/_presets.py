@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..._sentence import OptionError
+from ...train import IVON
 from .._recipe import Recipe
 from ..models import NETWORK_OPTIONS, network_kind
-from ..options import ModelName, ModelOptions, SolverOptions
+from ..options import ModelName, ModelOptions, OptimiserName, SolverOptions
 from ._implicit_presets import IMPLICIT, TABLE_2
 from ._series_presets import kind_of_sequences, latent_presets
 
@@ -141,6 +142,9 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
     ("mean-field", "images"): {"init_scale": 0.02, "learning_rate": 2e-3},
 }
 
+_ADAM_ALONE = {"init_scale", "kl_warmup"}
+"""What IVON has no use for."""
+
 # Around networks of ordinary differential equations, which have the architecture and
 # budget of the SDE-BNN's preset.
 _DEPTH: dict[ModelName, dict[str, Any]] = {
@@ -197,6 +201,7 @@ def preset_recipe(
     model: ModelName = "sdebnn",
     network: str | None = None,
     *,
+    optimiser: OptimiserName | None = None,
     time: str | None = None,
     series: str | None = None,
 ) -> Recipe:
@@ -207,6 +212,7 @@ def preset_recipe(
         preset: `cpu` or `paper`.
         model: the family.
         network: another than the preset's own; families without one pass it over.
+        optimiser: another than the preset's own.
         time: the column of times of a table of sequences.
         series: the column that tells them apart.
 
@@ -231,6 +237,9 @@ def preset_recipe(
         found = _of_sdebnn(found, network, model)
     elif network is not None and model not in ("sdebnn", *LATENT):
         found = _with_network(found, network, data, preset, model)
+    if optimiser == "ivon":
+        kept = {n: v for n, v in found.items() if n not in _ADAM_ALONE}
+        found = kept | {"learning_rate": IVON().learning_rate}
     return Recipe().changed(data=data, model=model, **found)
 
 
