@@ -157,7 +157,7 @@ def test_first_step_is_the_papers():
 
 
 def test_parts_of_a_batch_add_up():
-    """Catches (seen) a gradient of each part with a KL of its own."""
+    """Catches a gradient of each part with a KL of its own."""
     model = linear(noise=LocalReparameterised())
     plain = linear()
     whole = train(plain, num_draws=3)
@@ -198,7 +198,7 @@ class Interrupt(Callback):
 
 
 def test_goes_on_to_the_same_bits(tmp_path):
-    """Catches (seen) a checkpoint without h."""
+    """Catches a checkpoint without h."""
     network = nn.MLP(3, 1, [4], key=jax.random.key(3))
     model = MeanField(network, fan_in_prior(network))
     options: dict[str, Any] = {
@@ -223,7 +223,7 @@ def test_goes_on_to_the_same_bits(tmp_path):
 
 def test_points_move_by_their_own_rule():
     """The likelihood's scale and layers outside `where`, here by plain SGD of rate 0.
-    Catches (seen) points that stand still whatever the rule, or move by IVON."""
+    Catches points that stand still whatever the rule, or move by IVON."""
     network = nn.MLP(3, 1, [4], key=jax.random.key(3))
     model = MeanField(network, where=lambda net: net.layers[-1])
     likelihood = Gaussian(NOISE, learn_scale=True)
@@ -243,7 +243,7 @@ def test_points_move_by_their_own_rule():
 
 
 def test_empirical_bayes_ends_at_its_own_fixed_point():
-    """s² = Σ ((μ − μ₀)² + σ²) / n, which is the best scale. Catches (seen) a prior that
+    """s² = Σ ((μ − μ₀)² + σ²) / n, which is the best scale. Catches a prior that
     is left as it was, one number for the wrong leaves, and a mean left out."""
     network = nn.MLP(3, 1, [4], key=jax.random.key(3))
     model = MeanField(network, fan_in_prior(network))
