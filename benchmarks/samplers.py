@@ -19,6 +19,8 @@ import jax.random as jr
 import tyro
 from rich.console import Console
 
+from ornstein.train import IVON
+
 from ._timing import (
     Target,
     interleaved,
@@ -35,6 +37,7 @@ SGLD_BLACKJAX, SGLD_TORCH = "SGLD: blackjax", "SGLD: posteriors"
 SGHMC, SGHMC_BLACKJAX = "SGHMC: ornstein", "SGHMC: blackjax"
 SGHMC_TORCH = "SGHMC: posteriors"
 FIELD, FIELD_FIT = "mean-field: ornstein", "mean-field: ornstein, a step of fit"
+FIELD_IVON = "mean-field: ornstein, a step of fit by IVON"
 FIELD_TORCH = "mean-field: bayesian-torch"
 HMC, HMC_FOUR = "HMC: ornstein", "HMC: ornstein, four chains"
 HMC_BLACKJAX = "HMC: blackjax"
@@ -80,6 +83,7 @@ def jax_cases(key: jax.Array) -> dict[str, Case]:
         ),
         FIELD: Case(ours.mean_field(classes, num_steps=20, **field_keys), 20),
         FIELD_FIT: Case(*ours.fitted_mean_field(classes, **field_keys)),
+        FIELD_IVON: Case(*ours.fitted_mean_field(classes, by=IVON(), **field_keys)),
         HMC: Case(chains(ours.HMC_KERNEL, small, 100), 100 * leapfrog),
         HMC_FOUR: Case(chains(ours.HMC_KERNEL, small, 100, 4), 100 * leapfrog),
         HMC_BLACKJAX: Case(
@@ -117,6 +121,11 @@ def find_targets(ms: dict[str, float]) -> list[Target]:
             "mean-field: bayesian-torch / a step of fit",
             ms[FIELD_TORCH] / ms[FIELD_FIT],
             at_least=2.0,
+        ),
+        Target(
+            "mean-field: a step of fit by IVON / by Adam",
+            ms[FIELD_IVON] / ms[FIELD_FIT],
+            at_most=1.25,
         ),
         Target("HMC: ours / blackjax", ms[HMC] / ms[HMC_BLACKJAX], at_most=1.1),
         Target("HMC: four chains / one", ms[HMC_FOUR] / ms[HMC], at_most=3.2),

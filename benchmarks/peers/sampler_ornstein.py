@@ -132,12 +132,12 @@ def mean_field(
 
 
 def fitted_mean_field(
-    data: Split, *, model_key: Array, key: Array
+    data: Split, *, by: Any = optax.adam, model_key: Array, key: Array
 ) -> tuple[Callable[[], None], int]:
     """A function that takes an epoch of `fit` as it comes, and an epoch's steps.
 
-    It also clips the gradient, and records its signal-to-noise ratio and each batch's
-    calibration.
+    By this optimiser. It also clips the gradient, and records its signal-to-noise ratio
+    and each batch's calibration.
     """
     run = epochs_of(
         make_mean_field(key=model_key),
@@ -145,6 +145,7 @@ def fitted_mean_field(
         Categorical(),
         key=key,
         batch_size=sampler.BATCH_SIZE,
+        optimiser=by,
     )
     return run, sampler.NUM_DATA // sampler.BATCH_SIZE
 

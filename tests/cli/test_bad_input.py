@@ -174,6 +174,26 @@ CASES = {
         "train --model mean-field --estimator stl --out new",
         "give --weight-noise plain, not local",
     ),
+    "IVON of an SDE-BNN": (
+        f"train {TINY} --optimiser ivon --out new",
+        "--optimiser ivon moves.*--model sdebnn does not have: give --model mean-field",
+    ),
+    "IVON and a prior": (
+        "train --model mean-field --optimiser ivon --prior laplace --out new",
+        "--prior laplace is not normal: give --prior gaussian",
+    ),
+    "IVON and warm-up": (
+        "train --model mean-field --optimiser ivon --kl-warmup 0.1 --out new",
+        "one weight above 0 in every step",
+    ),
+    "IVON and its start": (
+        "train --model mean-field --optimiser ivon --init-scale 0.1 --out new",
+        "--init-scale does nothing for --optimiser ivon",
+    ),
+    "empirical Bayes by Adam": (
+        "train --model mean-field --empirical-bayes --out new",
+        "--empirical-bayes does nothing for --optimiser adam",
+    ),
     "weight decay": (f"train {TINY} --weight-decay=-1 --out new", "not be negative"),
     "tune sigma of a network": (
         "train --model ensemble --tune sigma --validation-fraction 0.2 --out new",

@@ -112,7 +112,7 @@ def fit(
     key: PRNGKeyArray,
     num_epochs: int,
     batch_size: int = 128,
-    optimiser: Optimiser | IVON | Mapping[str, Optimiser] = optax.adam,
+    optimiser: Optimiser | IVON | Mapping[str, Optimiser | IVON] = optax.adam,
     learning_rate: Rate | Mapping[str, Rate] = 1e-3,
     schedule: AbstractSchedule | Mapping[str, AbstractSchedule] = _COSINE,
     kl: KLWeight = _KL,

@@ -35,7 +35,7 @@ class Optimisation(eqx.Module):
 
 def build_optimisation(
     labels: PyTree[str],
-    optimiser: Optimiser | BoundIVON | Mapping[str, Optimiser],
+    optimiser: Optimiser | BoundIVON | IVON | Mapping[str, Optimiser | IVON],
     *,
     learning_rate: Rate | Mapping[str, Rate],
     schedule: AbstractSchedule | Mapping[str, AbstractSchedule],

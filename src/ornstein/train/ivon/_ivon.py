@@ -66,7 +66,8 @@ class IVON(eqx.Module):
         empirical_bayes: once an epoch, set each scale of the prior to the best for the
             q of that moment, $s^2 = \frac1n \sum (\mu - \mu_0)^2 + \sigma^2$ over the
             n weights that share it (`fan_in_prior` has one for each leaf). The bound
-            then has a point estimate of the scales in it, and `Fit.notes` says so.
+            then has a point estimate of the scales in it, and `Fit.notes` says so. The
+            scale of weights that the data do not need falls towards 0.
 
     Raises:
         ValueError: for numbers out of their range.
