@@ -221,7 +221,6 @@ def test_parts_go_back_to_the_prior(case: Case):
     """
     case = in_prediction(case)
     posterior, function = case.function.posterior_parts(), case.function
-    assert (posterior.at_prior is not None) == bool(posterior.parts)
     first = draw(case, jr.key(1), jnp.asarray(0))
     before = first.terms | first.local_terms
     for part in posterior.parts:
