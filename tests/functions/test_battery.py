@@ -217,7 +217,7 @@ def test_parts_go_back_to_the_prior(case: Case):
     what they did; of a twin held there, q is not trained and points are.
 
     Catches (seen) a start whose scale alone is the prior's, a path that keeps its
-    drift, a family whose KL forgets what was not put back, and a q that is trained.
+    drift, and a q that is trained.
     """
     case = in_prediction(case)
     posterior, function = case.function.posterior_parts(), case.function
