@@ -33,8 +33,7 @@ def trained(run: Path, name: str) -> Path:
 
 
 def test_twins_of_the_runs_own_recipe(run: Path, capsys: pytest.CaptureFixture):
-    """Trained by hand they score the same. Catches (seen) a twin of other options, of
-    another start, and a q that is trained."""
+    """Trained by hand they score the same: of the run's options, start and keys."""
     assert main(["evaluate", str(run), "--audit"]) == 0
     out, _ = capsys.readouterr()
     found = read(run)
@@ -57,7 +56,10 @@ def test_twins_of_the_runs_own_recipe(run: Path, capsys: pytest.CaptureFixture):
 def test_finished_twins_are_kept(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
-    """And read again, to the same numbers; those of another recipe are replaced."""
+    """And read again, to the same numbers; those of another recipe are replaced.
+
+    Catches (seen) a recipe whose tuples are lists in its file: all twins trained anew.
+    """
     if not (run / "audit.json").is_file():
         assert main(["evaluate", str(run), "--audit"]) == 0
     before = read(run)

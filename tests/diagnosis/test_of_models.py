@@ -239,8 +239,7 @@ def test_classes_by_hand():
 def test_bound_underfitted():
     """A Gaussian start that training has not moved, and one that has come to its prior.
 
-    Catches (seen) a KL that is compared as nats a row with nats, and a share of the
-    path alone.
+    Catches (seen) the KL of the path alone.
     """
     model = lambda width: orn.SDEBNN.for_vectors(
         1, 1, width_sizes=(6,), start_width=width, num_inducing=0, key=jr.key(0)
@@ -262,7 +261,7 @@ def test_bound_underfitted():
 
 def test_band_holds_all():
     """A scale ten times too large, one that is right, and few rows, which may all lie
-    in it by chance. Catches (seen) a count without its error, and of a part of y."""
+    in it by chance. Catches (seen) a count without its error."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 1)).astype(np.float32)
     split = orn.data.Split(x, x + 0.1 * rng.normal(size=x.shape).astype(np.float32))

@@ -44,8 +44,7 @@ def relative(kind: str, gain: float, error: float = 0.01) -> Relative:
     ],
 )
 def test_verdicts(verdict: str, gains: dict[str, float], said: str):
-    """Catches (seen) a threshold without the error, a sign, and a verdict without
-    twins. Two twins must both be beaten."""
+    """Catches (seen) a threshold without the error. Two twins must both be beaten."""
     relatives = [relative(kind, gain) for kind, gain in gains.items()]
     found, sentence = judge(relatives)
     assert found == verdict
@@ -86,8 +85,7 @@ def log_prob(fit: Any, split: Split) -> np.ndarray:
 
 
 def test_relatives_by_hand(fit: FittedModel):
-    """Catches (seen) unpaired errors, other draws, a part that is put back under
-    another's name, and "all" that is only the last of them."""
+    """With paired errors. Catches (seen) "all parts" that is only the last of them."""
     found = audit(fit, DATA, key=KEY, num_draws=NUM_DRAWS)
     model = fit.model
     path = orn.without_drift(model)
@@ -124,7 +122,7 @@ def test_relatives_by_hand(fit: FittedModel):
 
 def test_log_likelihood_bought(fit: FittedModel):
     """Nats of the whole training set, with the same draws. Catches (seen) a KL left
-    in, and a mean over rows."""
+    in."""
     found = audit(fit, DATA, key=KEY, num_draws=NUM_DRAWS)
     draws_key = jr.split(jr.fold_in(KEY, 4))[1]
     totals = []
@@ -161,8 +159,7 @@ def test_a_posterior_that_does_something():
     """Mean field on a linear model: better than least squares, and than the prior.
 
     Twins begin where the fit did, and q = p has nothing to train but the likelihood's
-    scale. Catches (seen) a twin that starts from the fit's own weights, and one whose
-    q is trained.
+    scale. Catches (seen) a twin whose q is trained.
     """
     data = linear_data()
     likelihood = orn.Gaussian(0.5, learn_scale=True)
@@ -226,7 +223,7 @@ def test_predictions_that_are_no_numbers():
 
 
 def test_batch_statistics_of_relatives():
-    """Are those of their own weights, and not of the fit's (seen)."""
+    """Are those of their own weights, and not of the fit's."""
     x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     data = Data("rows", "regression", Split(x, x[:, :2]), Split(x, x[:, :2]))
     model = orn.ImplicitBNN(Normalised(key=jr.key(0)), key=jr.key(1))

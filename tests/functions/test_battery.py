@@ -217,11 +217,10 @@ def test_parts_go_back_to_the_prior(case: Case):
     what they did; of a twin held there, q is not trained and points are.
 
     Catches (seen) a start whose scale alone is the prior's, a path that keeps its
-    drift, a family whose KL forgets what was not put back, and a q that is trained.
+    drift, and a q that is trained.
     """
     case = in_prediction(case)
     posterior, function = case.function.posterior_parts(), case.function
-    assert (posterior.at_prior is not None) == bool(posterior.parts)
     first = draw(case, jr.key(1), jnp.asarray(0))
     before = first.terms | first.local_terms
     for part in posterior.parts:

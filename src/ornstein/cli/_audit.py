@@ -79,7 +79,8 @@ def _retraining(run: RunFolder, prepared: Prepared, terminal: Terminal) -> Retra
 
     def train_twin(model: AbstractRandomFunction, name: str) -> Fitted:
         path = run.path / _FOLDER / name.replace(" ", "-").replace("=", "is")
-        config = {"twin": name, "recipe": prepared.recipe.to_json()}
+        recipe = json.loads(json.dumps(prepared.recipe.to_json()))  # no tuples
+        config = {"twin": name, "recipe": recipe}
         folder, is_new = _folder(path, config)
         final = final_path(folder)
         if final.is_file():

@@ -25,11 +25,12 @@ def band_holds_all(evidence: Evidence) -> CheckResult:
     if not isinstance(likelihood, AbstractLocationScaleLikelihood):
         return NOT_CHECKED
     prediction, y, seen = evidence.draws.prediction, evidence.y, None
-    if isinstance(y, Series):
-        seen, y = np.asarray(y.mask), np.asarray(y.values)
-        outputs = jax.tree.map(lambda a: a[:, seen.any(axis=-1)], prediction.outputs)
-        y, seen = y[seen.any(axis=-1)], seen[seen.any(axis=-1)]
+    if isinstance(y, Series):  # each time at which anything is observed is a row
+        mask = np.asarray(y.mask)
+        times = mask.any(axis=-1)
+        outputs = jax.tree.map(lambda a: a[:, times], prediction.outputs)
         prediction = Prediction(outputs, likelihood)
+        y, seen = np.asarray(y.values)[times], mask[times]
     lower, upper = (np.asarray(a) for a in prediction.interval(_LEVEL))
     columns = np.asarray(y, np.float64).reshape(lower.shape)
     inside = (lower <= columns) & (columns <= upper)

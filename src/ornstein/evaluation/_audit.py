@@ -201,7 +201,6 @@ def _each_and_all(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
 def _put_back(
     posterior: PosteriorParts, parts: Collection[str], key: PRNGKeyArray
 ) -> AbstractRandomFunction:
-    assert posterior.at_prior is not None  # a family that names parts can do it
     return posterior.at_prior(parts, jax.random.fold_in(key, 3))
 
 

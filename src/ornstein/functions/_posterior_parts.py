@@ -21,6 +21,11 @@ class KLEstimate(NamedTuple):
     stand_ins: Mapping[str, Callable[[PRNGKeyArray], Float[Array, ""]]]
 
 
+def _nothing(parts: Collection[str], key: PRNGKeyArray) -> Any:
+    del key
+    raise ValueError(f"There is nothing to put back to a prior, such as {parts}.")
+
+
 @dataclasses.dataclass(frozen=True)
 class PosteriorParts:
     """What `AbstractRandomFunction.posterior_parts` returns.
@@ -71,7 +76,7 @@ class PosteriorParts:
     has_noisy_path: bool = False
     starts_at_points: bool = False
     parts: tuple[str, ...] = ()
-    at_prior: Callable[[Collection[str], PRNGKeyArray], Any] | None = None
+    at_prior: Callable[[Collection[str], PRNGKeyArray], Any] = _nothing
     held: Callable[[Any], PyTree] = lambda function: ()
     without_noise: Callable[[], Any] | None = None
     ablations: Mapping[str, Any] = dataclasses.field(default_factory=dict)

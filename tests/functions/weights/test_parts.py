@@ -58,7 +58,7 @@ def parted(seed: int = 0) -> Parted:
 
 def test_masks():
     """Each number is in one part; what is in none is "weights"; other networks have
-    nothing else. Catches (seen) places told by value and a rest that is left out."""
+    nothing else. Catches (seen) numbers of a part that count once more in the rest."""
     network = parted()
     params = eqx.filter(network, eqx.is_inexact_array)
     masks = parameter_masks(network, params)
@@ -89,7 +89,7 @@ PLACES: dict[str, Callable[[Any], Any]] = {
 
 
 def test_kl_of_each_part():
-    """Catches (seen) a part that counts twice, and one under another's name."""
+    """Number by number. Catches (seen) a part that counts twice."""
     model = MeanField(parted(), GaussianPrior(1.0), init_scale=0.3)
     draw = model(jnp.asarray(X), key=jr.key(1))
     assert set(draw.terms) == set(PLACES)
@@ -112,7 +112,10 @@ def test_sampled_kls_of_parts_add_up(is_closed: bool):
 
 
 def test_a_part_put_back():
-    """Its weights have the prior's law, the others the very draws that they had."""
+    """Its weights have the prior's law, the others the very draws that they had.
+
+    Catches (seen) a KL that forgets what was not put back.
+    """
     prior = GaussianPrior(0.5, mean=2.0)
     model = MeanField(parted(), prior, init_scale=1e-3)
     parts = model.posterior_parts()
@@ -147,7 +150,7 @@ def samples_of(network: Any) -> PosteriorSamples:
 def test_samples_put_back():
     """Every sample's part is a fresh draw of the prior, and other parts stay. A network
     of parts is known to be standard normal, of another the prior must be given. Catches
-    (seen) one draw for all samples, and a part that stays."""
+    (seen) one draw for all samples."""
     samples = samples_of(parted())
     parts = samples.posterior_parts()
     assert parts.parts == ("start", "path", "points", "weights")

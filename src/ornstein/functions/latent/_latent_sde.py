@@ -11,7 +11,7 @@ $$\mathrm{ELBO} = E_q \sum_i \log p(y_i | z(t_i)) - \mathrm{KL}(q(z_0) \| p(z_0)
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -313,14 +313,12 @@ class LatentSDE(AbstractRandomFunction):
             noise_share=share,
             start_size=self.start.root_mean_square,
             parts=("start", "path"),
-            at_prior=self._at_prior,
+            at_prior=lambda parts, key: dataclasses.replace(
+                self, **at_prior(parts, self.recognition)
+            ),
             held=lambda model: model.recognition,
             without_noise=self._without_noise,
         )
-
-    def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "LatentSDE":
-        del key
-        return dataclasses.replace(self, **at_prior(parts, self.recognition))
 
     def _without_noise(self) -> LatentODE:
         start, how = (self.recognition, self.start), (self.integrator, self.estimator)

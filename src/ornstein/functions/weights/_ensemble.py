@@ -160,16 +160,14 @@ class Ensemble(AbstractRandomFunction):
             has_bound=own.has_bound,
             start_size=own.start_size,
             parts=own.parts,
-            at_prior=None if own.at_prior is None else self._at_prior,
+            at_prior=self._at_prior,
             held=lambda ensemble: own.held(ensemble.members),
             without_noise=None if own.without_noise is None else self._without_noise,
         )
 
     def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "Ensemble":
         def put_back(member: AbstractRandomFunction, key: PRNGKeyArray) -> Any:
-            at_prior = member.posterior_parts().at_prior
-            assert at_prior is not None
-            return at_prior(parts, key)
+            return member.posterior_parts().at_prior(parts, key)
 
         keys = jax.random.split(key, jax.tree.leaves(self.members)[0].shape[0])
         return self._with_members(eqx.filter_vmap(put_back)(self.members, keys))
