@@ -119,6 +119,42 @@ class Data(eqx.Module):
             self.train.rows(kept), validation=self.train.rows(held), test=self.test
         )
 
+    def with_gap(self, feature: int) -> "Data":
+        """The middle third of a feature for the test, its outer thirds for training.
+
+        What a model says between its training rows, where it should know less (Foong,
+        Li, Hernández-Lobato & Turner, 2019, "In-Between Uncertainty in Bayesian Neural
+        Networks"). Training and test rows are dealt anew; rows of one value go together
+        as they were ordered.
+
+        Args:
+            feature: a column of `x`, counted from 0.
+
+        Raises:
+            DataError: for rows that are no vectors, a column that is not there, or too
+                few rows.
+        """
+        if len(self.example_shape) != 1:
+            raise DataError(
+                f"{self.name} has examples of shape {self.example_shape}: a gap is one "
+                "of a column of a table."
+            )
+        if not 0 <= feature < self.example_shape[0]:
+            raise DataError(
+                f"{self.name} has {self.example_shape[0]} features, and none of number "
+                f"{feature}: count from 0."
+            )
+        parts = [self.train, self.test]
+        parts += [] if self.validation is None else [self.validation]
+        x, y = (np.concatenate([getattr(p, n) for p in parts]) for n in ("x", "y"))
+        order = np.argsort(x[:, feature], kind="stable")
+        third = len(order) // 3
+        if third == 0:
+            raise DataError(f"{self.name} has {len(order)} rows: a gap takes three.")
+        inner, outer = order[third:-third], np.r_[order[:third], order[-third:]]
+        every = Split(x, y)
+        return self.standardised_again(every.rows(outer), test=every.rows(inner))
+
     def standardised_again(
         self, train: Split, *, test: Split, validation: Split | None = None
     ) -> "Data":

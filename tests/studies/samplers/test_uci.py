@@ -4,16 +4,19 @@ import json
 from pathlib import Path
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from ornstein import Deterministic, Gaussian
 from ornstein.cli import main
+from ornstein.evaluation import evaluate
 from ornstein.nn import MLP
-from ornstein.prediction import FittedModel
+from ornstein.prediction import FittedModel, predict
 from ornstein.studies import Shelf, Study
 from ornstein.studies.samplers import _uci
+from ornstein.studies.samplers._uci_methods import METHODS, Method
 
 NUM_ROWS, NUM_SPLITS = 30, 3
 
@@ -55,11 +58,12 @@ def table(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.setenv("ORNSTEIN_DATA", str(tmp_path))
     monkeypatch.setattr(_uci, "PUBLISHED", {"yacht": (100.0, -100.0)})
     monkeypatch.setattr(_uci, "_NUM_SPLITS", {"quick": NUM_SPLITS})
+    monkeypatch.setattr(_uci, "_NUM_FEATURES", {"yacht": 1})
     monkeypatch.setattr(_uci, "_NUM_DRAWS", 1)
     settings = [{"slope": 1.0}, {"slope": 1.7}]
     fields = {"settings": settings, "train": train_line, "choice": 0.75}
-    fields = {name: fields[name] for name in _uci._Method._fields}
-    monkeypatch.setattr(_uci, "_METHODS", {"line": _uci._Method(**fields)})
+    fields = {name: fields[name] for name in Method._fields}
+    monkeypatch.setattr(_uci, "METHODS", {"line": Method(**fields)})
     monkeypatch.setattr(_uci.jax, "clear_caches", lambda: None)
     write_table(tmp_path)
     return tmp_path
@@ -89,7 +93,9 @@ def test_test_rows_do_not_choose(table: Path, split: int):
 def test_rows_say_what_they_stand_on(table: Path):
     """Catches a mean of some splits shown as that of all, and scores of a choice."""
     study = Study(table / "a", "quick", seed=0, say=lambda text: None)
-    (row,) = _uci.UCI.run(study)
+    row, gap = _uci.UCI.run(study)
+    assert gap["num_splits"] == 1
+    assert "published_rmse" not in gap
     assert row["num_splits"] == NUM_SPLITS
     assert row["at_or_better"] is True
     # By hand: the slope of least squares, times the setting, on all training rows.
@@ -150,3 +156,28 @@ def test_shelf(tmp_path: Path):
         path.write_text(damage)
         with pytest.raises(ValueError, match=r"pieces.json is no file of pieces"):
             Shelf(path)
+
+
+def test_a_gap_is_the_middle_third_of_one_feature(table: Path):
+    """Its rows are for the test, and the outer ones say what a unit is. Catches (seen)
+    rows that are not standardised again."""
+    data = _uci._load("yacht-gap", 0)
+    inner, outer = np.ravel(data.test.x), np.ravel(data.train.x)
+    assert len(inner) == NUM_ROWS // 3
+    assert inner.min() > np.sort(outer)[NUM_ROWS // 3 - 1]
+    assert inner.max() < np.sort(outer)[NUM_ROWS // 3]
+    assert abs(outer.mean()) < 1e-6
+    assert outer.std() == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_each_method_fits_a_line(table: Path, name: str):
+    """Not worse than the spread of the targets, at a fiftieth of its budget."""
+    data = _uci._load("yacht", 0)
+    method = METHODS[name]
+    fitted = method.train(
+        data.train, **method.settings[0], budget=0.02, key=jax.random.key(0)
+    )
+    prediction = predict(fitted, data.test.x, key=jax.random.key(1), num_draws=8)
+    assert float(evaluate(prediction, data.test.y)["rmse"]) < 1.2

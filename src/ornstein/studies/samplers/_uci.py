@@ -1,10 +1,12 @@
 """Regression on UCI's sets, all splits: our methods beside MC dropout as published.
 
-One hidden layer of 50 units and a learned noise scale. Each method's setting (prior
-scale, dropout rate) is chosen within each split, by the log likelihood of a tenth of
-its own training rows, after a part of the final training (`_Method.choice`). Splits
-overlap: a choice made on one split has seen test rows of the others. Minibatch
-samplers are left out: at the noise that these sets have, gradient noise outweighs any
+A set's 20 splits are random; those of NAME-gap leave out the middle third of one
+feature each (Foong et al., 2019), where a model should know less. One hidden layer of
+50 units and a learned noise scale. Each method's setting (prior scale, dropout rate) is
+chosen within each split, by the log likelihood of a tenth of its own training rows,
+after a part of the final training (`Method.choice`). Splits overlap: a choice made on
+one split has seen test rows of the others. Minibatch samplers
+are left out: at the noise that these sets have, gradient noise outweighs any
 friction unless steps are too small to get anywhere.
 
 Splits share shapes, and so programs: with `JAX_COMPILATION_CACHE_DIR` in the
@@ -14,31 +16,20 @@ environment each is compiled once.
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
 from ..._sentence import OptionError
-from ..._types import PRNGKeyArray
 from ...data import Data, Split, load
 from ...evaluation import evaluate
-from ...functions import (
-    AbstractRandomFunction,
-    LocalReparameterised,
-    MCDropout,
-    MeanField,
-)
-from ...likelihood import Gaussian
-from ...mcmc import HMC, AbstractKernel, PartialHMC
-from ...nn import MLP, activation_from_name
-from ...prediction import Fitted, predict
-from ...prior import GaussianPrior, fan_in_prior
+from ...functions import PosteriorSamples
+from ...prediction import predict
 from ...recipe import ScaleName
-from ...sampling import sample
-from ...train import KLWeight, fit
 from .._experiment import Experiment, Study
+from ._uci_methods import METHODS, STARTS
 
 PUBLISHED = {
     "concrete": (4.83, -2.94),
@@ -48,143 +39,19 @@ PUBLISHED = {
 }
 """Test RMSE and log likelihood of MC dropout (Gal & Ghahramani, 2016, table 1)."""
 
+_NUM_FEATURES = {"concrete": 8, "yacht": 6, "wine-quality-red": 11, "kin8nm": 8}
+_GAP = "-gap"
 _NUM_SPLITS: dict[ScaleName, int] = {"quick": 2, "gpu": 20, "full": 20}
-_WIDTH = 50
-_START_SCALE = 0.3
 _NUM_DRAWS = 200
-_NUM_STEPS = 50_000
-
-
-class _Method(NamedTuple):
-    """A method: the settings to choose from, and how it is trained with one.
-
-    `choice` is the share of the final training that a setting is tried with.
-    """
-
-    settings: Sequence[dict[str, Any]]
-    train: Callable[..., Fitted]
-    choice: float
-
-
-def _network(split: Split, activation: str, *, key: PRNGKeyArray) -> MLP:
-    fn = activation_from_name(activation)
-    return MLP(split.x.shape[1], 1, [_WIDTH], activation=fn, key=key)
-
-
-_JITTER = 0.1
-_STARTS = (
-    f"The two chains of hmc and partial-hmc start from one point within {_JITTER:g}: "
-    "that they agree says nothing of other modes."
-)
-
-
-def _hmc(
-    split: Split, prior_scale: float, *, budget: float, key: PRNGKeyArray
-) -> Fitted:
-    kernel = HMC(num_integration_steps=50, step_size=0.005)
-    return _chains(split, kernel, prior_scale, thin=1, budget=budget, key=key)
-
-
-def _partial_hmc(
-    split: Split, prior_scale: float, *, budget: float, key: PRNGKeyArray
-) -> Fitted:
-    """As many gradients, in paths that go on: α = 0.9 keeps most of the momentum."""
-    kernel = PartialHMC(alpha=0.9, num_integration_steps=10, step_size=0.005)
-    return _chains(split, kernel, prior_scale, thin=5, budget=budget, key=key)
-
-
-def _chains(
-    split: Split,
-    kernel: AbstractKernel,
-    prior_scale: float,
-    *,
-    thin: int,
-    budget: float,
-    key: PRNGKeyArray,
-) -> Fitted:
-    network_key, key = jax.random.split(key)
-    network = _network(split, "tanh", key=network_key)
-    num_warmup, num_samples = (200, 100) if len(split) < 5_000 else (100, 50)
-    return sample(
-        network,
-        split,
-        Gaussian(_START_SCALE, learn_scale=True),
-        kernel=kernel,
-        prior=fan_in_prior(network, scale=prior_scale),
-        likelihood_prior=GaussianPrior(1.0, mean=math.log(_START_SCALE)),
-        key=key,
-        num_chains=2,
-        num_warmup=thin * round(budget * num_warmup),
-        num_samples=round(budget * num_samples),
-        thin=thin,
-        jitter=_JITTER,
-    )
-
-
-def _mean_field(
-    split: Split,
-    prior_scale: float,
-    activation: str,
-    *,
-    budget: float,
-    key: PRNGKeyArray,
-) -> Fitted:
-    network_key, key = jax.random.split(key)
-    network = _network(split, activation, key=network_key)
-    model = MeanField(
-        network,
-        fan_in_prior(network, scale=prior_scale),
-        init_scale=0.02,
-        noise=LocalReparameterised(),
-    )
-    return _fit(model, split, budget=budget, key=key)
-
-
-def _mc_dropout(
-    split: Split, rate: float, *, budget: float, key: PRNGKeyArray
-) -> Fitted:
-    network_key, key = jax.random.split(key)
-    network = _network(split, "relu", key=network_key)
-    return _fit(MCDropout(network, rate=rate), split, budget=budget, key=key)
-
-
-def _fit(
-    model: AbstractRandomFunction, split: Split, *, budget: float, key: PRNGKeyArray
-) -> Fitted:
-    batch_size = min(64, len(split))
-    return fit(
-        model,
-        split,
-        Gaussian(_START_SCALE, learn_scale=True),
-        key=key,
-        num_epochs=round(budget * _NUM_STEPS) * batch_size // len(split),
-        batch_size=batch_size,
-        learning_rate=3e-3,
-        kl=KLWeight(warmup=0.3),
-        snr_decay=None,
-    )
-
-
-_METHODS = {
-    "hmc": _Method([{"prior_scale": 1.0}, {"prior_scale": 2.0}], _hmc, 0.5),
-    "partial-hmc": _Method(
-        [{"prior_scale": 1.0}, {"prior_scale": 2.0}], _partial_hmc, 0.5
-    ),
-    "mc-dropout": _Method([{"rate": r} for r in (0.01, 0.02, 0.05)], _mc_dropout, 0.25),
-    "mean-field": _Method(
-        [{"prior_scale": 1.0, "activation": name} for name in ("relu", "tanh")],
-        _mean_field,
-        0.25,
-    ),
-}
+_CHAIN_ROWS = 20
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
     """Compute the rows that are asked for; show all that have a finished split."""
     for cell in _asked(study.models):
-        for split in range(_NUM_SPLITS[study.scale]):
+        for split in _splits(study, cell[0]):
             _one(study, *cell, split)
-    study.say(_STARTS)
+    study.say(STARTS)
     return _rows(study)
 
 
@@ -192,7 +59,7 @@ def _rows(study: Study) -> list[dict[str, Any]]:
     """Of what is there, without computing."""
     rows = []
     for cell in _cells():
-        splits = range(_NUM_SPLITS[study.scale])
+        splits = _splits(study, cell[0])
         found = [_found(study, *cell, split) for split in splits]
         done = [f for f in found if f is not None]
         if done:
@@ -201,7 +68,22 @@ def _rows(study: Study) -> list[dict[str, Any]]:
 
 
 def _cells() -> list[tuple[str, str]]:
-    return [(name, method) for name in PUBLISHED for method in _METHODS]
+    names = [*PUBLISHED, *(name + _GAP for name in PUBLISHED)]
+    return [(name, method) for name in names for method in METHODS]
+
+
+def _splits(study: Study, name: str) -> range:
+    """The numbers of a set's splits; a gap has that of its feature."""
+    num_splits = _NUM_SPLITS[study.scale]
+    if name.endswith(_GAP):
+        num_splits = min(num_splits, _NUM_FEATURES[name.removesuffix(_GAP)])
+    return range(num_splits)
+
+
+def _load(name: str, split: int) -> Data:
+    if not name.endswith(_GAP):
+        return load(f"uci/{name}", split=split)
+    return load(f"uci/{name.removesuffix(_GAP)}", split=0).with_gap(split)
 
 
 def _asked(models: Sequence[str]) -> list[tuple[str, str]]:
@@ -214,8 +96,8 @@ def _asked(models: Sequence[str]) -> list[tuple[str, str]]:
                 "{models} {} is no row of `reproduce uci`: give a set ({}), a method "
                 "({}), or both, such as yacht/hmc.",
                 model,
-                ", ".join(PUBLISHED),
-                ", ".join(_METHODS),
+                ", ".join(dict.fromkeys(name for name, _ in _cells())),
+                ", ".join(METHODS),
             )
         found |= dict.fromkeys(ours)
     return list(found) if models else _cells()
@@ -223,7 +105,7 @@ def _asked(models: Sequence[str]) -> list[tuple[str, str]]:
 
 def _choice(study: Study, name: str, method: str, split: int) -> tuple[str, Any]:
     """The name and the settings of the piece that chooses for a split."""
-    ours = _METHODS[method]
+    ours = METHODS[method]
     settings = {"seed": study.seed, "settings": list(ours.settings)}
     return f"{name}_{method}_{split}_setting", settings | {"budget": ours.choice}
 
@@ -246,13 +128,11 @@ def _one(study: Study, name: str, method: str, split: int) -> dict[str, Any]:
     """Test scores of one split, with the setting that its training rows chose."""
 
     def choose() -> dict[str, Any]:
-        data = load(
-            f"uci/{name}", split=split, validation_fraction=0.1, seed=study.seed
-        )
+        data = _load(name, split).with_validation(0.1, seed=study.seed)
         assert data.validation is not None
         tried = []
-        for setting in _METHODS[method].settings:
-            budget = _METHODS[method].choice
+        for setting in METHODS[method].settings:
+            budget = METHODS[method].choice
             score = _score(study, data, data.validation, method, setting, budget)
             tried.append({"setting": setting} | score)
         best = max(tried, key=lambda found: found["log_likelihood"])
@@ -261,7 +141,7 @@ def _one(study: Study, name: str, method: str, split: int) -> dict[str, Any]:
     best = study.piece(*_choice(study, name, method, split), choose)["best"]
 
     def test() -> dict[str, Any]:
-        data = load(f"uci/{name}", split=split)
+        data = _load(name, split)
         return _score(study, data, data.test, method, best, 1.0)
 
     tested = study.piece(*_test(study, name, method, split, best), test)
@@ -280,16 +160,19 @@ def _score(
     # Each fit compiles programs of its own; hundreds of them exhaust a process's maps.
     jax.clear_caches()
     train_key, draw_key = jax.random.split(jax.random.key(study.seed))
-    train = _METHODS[method].train
+    train = METHODS[method].train
     fitted = train(data.train, **setting, budget=budget, key=train_key)
     prediction = predict(fitted, split.x, key=draw_key, num_draws=_NUM_DRAWS)
     scores = evaluate(prediction, split.y)
     assert data.y_scaling is not None
     scale = float(np.squeeze(data.y_scaling.scale))
-    return {
+    found = {
         "rmse": scale * float(scores["rmse"]),
         "log_likelihood": -float(scores["nll"]) - math.log(scale),
     }
+    if isinstance(fitted, PosteriorSamples):
+        found["r_hat"] = fitted.chain_scores(split.x[:_CHAIN_ROWS])["r_hat"]
+    return found
 
 
 def _summary(
@@ -302,7 +185,7 @@ def _summary(
         "num_splits": len(found),
         "settings": dict(Counter(settings)),
         "setting_chosen_by": "a tenth of each split's own training rows, after "
-        f"{_METHODS[method].choice:g} of the final training",
+        f"{METHODS[method].choice:g} of the final training",
     }
     errors = {}
     for score in ("rmse", "log_likelihood"):
@@ -310,16 +193,24 @@ def _summary(
         spread = values.std(ddof=1) if values.size > 1 else math.nan
         errors[score] = float(spread / math.sqrt(values.size))
         row |= {score: float(values.mean()), f"{score}_se": errors[score]}
-    rmse, log_likelihood = PUBLISHED[name]
-    is_whole = len(found) == num_splits
-    row |= {
-        "published_rmse": rmse,
-        "published_log_likelihood": log_likelihood,
-        "at_or_better": row["rmse"] <= rmse + errors["rmse"]
-        and row["log_likelihood"] >= log_likelihood - errors["log_likelihood"]
-        if is_whole
-        else None,
-    }
+    if name in PUBLISHED:
+        rmse, log_likelihood = PUBLISHED[name]
+        is_whole = len(found) == num_splits
+        row |= {
+            "published_rmse": rmse,
+            "published_log_likelihood": log_likelihood,
+            "at_or_better": row["rmse"] <= rmse + errors["rmse"]
+            and row["log_likelihood"] >= log_likelihood - errors["log_likelihood"]
+            if is_whole
+            else None,
+        }
+    r_hats = [f["r_hat"] for f in found if "r_hat" in f]
+    if r_hats:
+        # Of the outputs at some test rows, the worst of them in each split.
+        row |= {
+            "r_hat_median": float(np.median(r_hats)),
+            "num_splits_with_r_hat_below_1.05": int(np.sum(np.array(r_hats) <= 1.05)),
+        }
     row["splits"] = [[f["rmse"], f["log_likelihood"]] for f in found]
     return row
 

@@ -1,0 +1,324 @@
+"""The methods of UCI's table: networks of 50 units, chains over them, and fits."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import optax
+
+from ..._types import PRNGKeyArray
+from ...data import Split
+from ...functions import (
+    SDEBNN,
+    AbstractRandomFunction,
+    Ensemble,
+    Integrator,
+    LevyCiesielski,
+    LocalReparameterised,
+    MCDropout,
+    MeanField,
+    WeightPrior,
+    whiten,
+)
+from ...likelihood import Gaussian
+from ...mcmc import HMC, AbstractKernel, MicrocanonicalLangevin, PartialHMC
+from ...network import Network
+from ...nn import MLP, activation_from_name
+from ...prediction import Fitted
+from ...prior import AbstractPrior, GaussianPrior, fan_in_prior
+from ...sampling import optimised_starts, sample
+from ...sde import EulerMaruyama, Fixed
+from ...train import IVON, KLWeight, fit
+
+_WIDTH = 50
+_START_SCALE = 0.3
+_JITTER = 0.1
+_NUM_STEPS = 50_000
+_NUM_MEMBERS = 5
+_NUM_MODES, _DT = 8, 0.125
+_MANY_ROWS = 5_000
+
+STARTS = (
+    f"The two chains of hmc and partial-hmc start from one point within {_JITTER:g}: "
+    "that they agree says nothing of other modes. Those of sdebnn, mile and "
+    "sdebnn-mile start at optimised members."
+)
+
+
+class Method(NamedTuple):
+    """A method: the settings to choose from, and how it is trained with one.
+
+    `choice` is the share of the final training that a setting is tried with.
+    """
+
+    settings: Sequence[dict[str, Any]]
+    train: Callable[..., Fitted]
+    choice: float
+
+
+class Length(NamedTuple):
+    """How long chains are.
+
+    Attributes:
+        num_chains: side by side.
+        num_start_steps: of Adam, to their starts; 0 for starts around one point.
+        num_warmup: steps before the first sample.
+        num_samples: of each chain.
+        thin: steps between samples.
+    """
+
+    num_chains: int
+    num_start_steps: int
+    num_warmup: int
+    num_samples: int
+    thin: int = 1
+
+
+def _mlp(split: Split, activation: str, *, key: PRNGKeyArray) -> MLP:
+    fn = activation_from_name(activation)
+    return MLP(split.x.shape[1], 1, [_WIDTH], activation=fn, key=key)
+
+
+def _path_network(
+    split: Split, sigma: float, scale: float, *, key: PRNGKeyArray
+) -> Network:
+    """An SDE-BNN over the first modes of its paths."""
+    model = SDEBNN.for_vectors(
+        split.x.shape[1],
+        1,
+        width_sizes=(_WIDTH,),
+        prior=WeightPrior(sigma=sigma, scale=scale),
+        num_inducing=0,
+        integrator=Integrator(EulerMaruyama(), Fixed(_DT)),
+        key=key,
+    )
+    return whiten(model, LevyCiesielski(_NUM_MODES))
+
+
+def _is_large(split: Split) -> bool:
+    return len(split) >= _MANY_ROWS
+
+
+def _hmc(
+    split: Split, prior_scale: float, *, budget: float, key: PRNGKeyArray
+) -> Fitted:
+    length = Length(2, 0, 100, 50) if _is_large(split) else Length(2, 0, 200, 100)
+    kernel = HMC(num_integration_steps=50, step_size=0.005)
+    return _mlp_chains(split, kernel, prior_scale, length, budget=budget, key=key)
+
+
+def _partial_hmc(
+    split: Split, prior_scale: float, *, budget: float, key: PRNGKeyArray
+) -> Fitted:
+    """As many gradients, in paths that go on: α = 0.9 keeps most of the momentum."""
+    length = Length(2, 0, 100, 50, 5) if _is_large(split) else Length(2, 0, 200, 100, 5)
+    kernel = PartialHMC(alpha=0.9, num_integration_steps=10, step_size=0.005)
+    return _mlp_chains(split, kernel, prior_scale, length, budget=budget, key=key)
+
+
+def _mile(
+    split: Split, prior_scale: float, *, budget: float, key: PRNGKeyArray
+) -> Fitted:
+    """Microcanonical chains from optimised members."""
+    length = Length(4, 2000, 150, 100, 10)
+    if not _is_large(split):
+        length = Length(8, 4000, 400, 200, 20)
+    kernel = MicrocanonicalLangevin(0.1)
+    return _mlp_chains(split, kernel, prior_scale, length, budget=budget, key=key)
+
+
+def _mlp_chains(
+    split: Split,
+    kernel: AbstractKernel,
+    prior_scale: float,
+    length: Length,
+    *,
+    budget: float,
+    key: PRNGKeyArray,
+) -> Fitted:
+    network_key, key = jax.random.split(key)
+    network = _mlp(split, "tanh", key=network_key)
+    prior = fan_in_prior(network, scale=prior_scale)
+    return _chains(split, network, prior, kernel, length, budget=budget, key=key)
+
+
+def _sdebnn(
+    split: Split, sigma: float, scale: float, *, budget: float, key: PRNGKeyArray
+) -> Fitted:
+    """HMC over whitened paths, from optimised members."""
+    length = Length(2, 2000, 100, 50) if _is_large(split) else Length(4, 2000, 300, 200)
+    kernel = HMC(num_integration_steps=30, step_size=0.005)
+    return _path_chains(split, kernel, sigma, scale, length, budget=budget, key=key)
+
+
+def _sdebnn_mile(
+    split: Split, sigma: float, scale: float, *, budget: float, key: PRNGKeyArray
+) -> Fitted:
+    """Microcanonical chains over whitened paths."""
+    length = Length(4, 2000, 100, 50, 10)
+    if not _is_large(split):
+        length = Length(8, 2000, 300, 100, 20)
+    kernel = MicrocanonicalLangevin(0.1)
+    return _path_chains(split, kernel, sigma, scale, length, budget=budget, key=key)
+
+
+def _path_chains(
+    split: Split,
+    kernel: AbstractKernel,
+    sigma: float,
+    scale: float,
+    length: Length,
+    *,
+    budget: float,
+    key: PRNGKeyArray,
+) -> Fitted:
+    network_key, key = jax.random.split(key)
+    network = _path_network(split, sigma, scale, key=network_key)
+    prior = GaussianPrior(1.0)
+    return _chains(split, network, prior, kernel, length, budget=budget, key=key)
+
+
+def _chains(
+    split: Split,
+    network: Network,
+    prior: AbstractPrior,
+    kernel: AbstractKernel,
+    length: Length,
+    *,
+    budget: float,
+    key: PRNGKeyArray,
+) -> Fitted:
+    what = {
+        "model": network,
+        "split": split,
+        "likelihood": Gaussian(_START_SCALE, learn_scale=True),
+        "prior": prior,
+        "likelihood_prior": GaussianPrior(1.0, mean=math.log(_START_SCALE)),
+        "num_chains": length.num_chains,
+    }
+    where: dict[str, Any] = {"jitter": _JITTER}
+    if length.num_start_steps:
+        start_key, key = jax.random.split(key)
+        num_steps = length.num_start_steps
+        where = {"starts": optimised_starts(**what, num_steps=num_steps, key=start_key)}
+    return sample(
+        **what,
+        **where,
+        kernel=kernel,
+        key=key,
+        num_warmup=length.thin * round(budget * length.num_warmup),
+        num_samples=round(budget * length.num_samples),
+        thin=length.thin,
+    )
+
+
+def _mean_field(
+    split: Split,
+    prior_scale: float,
+    activation: str,
+    *,
+    budget: float,
+    key: PRNGKeyArray,
+) -> Fitted:
+    model = _random_mlp(split, prior_scale, activation, key=key)
+    return _fit(model, split, budget=budget, key=jax.random.split(key)[1])
+
+
+def _ivon(
+    split: Split,
+    prior_scale: float,
+    activation: str,
+    *,
+    budget: float,
+    key: PRNGKeyArray,
+) -> Fitted:
+    model = _random_mlp(split, prior_scale, activation, key=key)
+    key = jax.random.split(key)[1]
+    return _fit(model, split, budget=budget, optimiser=IVON(), key=key)
+
+
+def _sdebnn_ivon(
+    split: Split, sigma: float, scale: float, *, budget: float, key: PRNGKeyArray
+) -> Fitted:
+    network_key, key = jax.random.split(key)
+    network = _path_network(split, sigma, scale, key=network_key)
+    model = MeanField(network, GaussianPrior(1.0))
+    # Its step is some eight of an MLP's.
+    return _fit(model, split, budget=budget / 4, optimiser=IVON(), key=key)
+
+
+def _random_mlp(
+    split: Split, prior_scale: float, activation: str, *, key: PRNGKeyArray
+) -> MeanField:
+    network = _mlp(split, activation, key=jax.random.split(key)[0])
+    return MeanField(
+        network,
+        fan_in_prior(network, scale=prior_scale),
+        init_scale=0.02,
+        noise=LocalReparameterised(),
+    )
+
+
+def _mc_dropout(
+    split: Split, rate: float, *, budget: float, key: PRNGKeyArray
+) -> Fitted:
+    network_key, key = jax.random.split(key)
+    network = _mlp(split, "relu", key=network_key)
+    return _fit(MCDropout(network, rate=rate), split, budget=budget, key=key)
+
+
+def _ensemble(
+    split: Split, weight_decay: float, *, budget: float, key: PRNGKeyArray
+) -> Fitted:
+    members_key, key = jax.random.split(key)
+    make = lambda *, key: _mlp(split, "relu", key=key)
+    model = Ensemble.of(make, _NUM_MEMBERS, key=members_key)
+    # Members share a fifth of the others' steps each.
+    budget /= _NUM_MEMBERS
+    rule = functools.partial(optax.adamw, weight_decay=weight_decay)
+    return _fit(model, split, budget=budget, optimiser=rule, key=key)
+
+
+def _fit(
+    model: AbstractRandomFunction,
+    split: Split,
+    *,
+    budget: float,
+    key: PRNGKeyArray,
+    optimiser: Any = optax.adam,
+) -> Fitted:
+    batch_size = min(64, len(split))
+    return fit(
+        model,
+        split,
+        Gaussian(_START_SCALE, learn_scale=True),
+        key=key,
+        num_epochs=max(1, round(budget * _NUM_STEPS) * batch_size // len(split)),
+        batch_size=batch_size,
+        learning_rate=3e-3,
+        kl=KLWeight() if isinstance(optimiser, IVON) else KLWeight(warmup=0.3),
+        snr_decay=None,
+        optimiser=optimiser,
+    )
+
+
+_PRIORS = [{"prior_scale": 1.0}, {"prior_scale": 2.0}]
+_PATHS = [{"sigma": 0.2, "scale": 2.0}, {"sigma": 0.5, "scale": 1.0}]
+_ACTIVATIONS = [{"prior_scale": 1.0, "activation": name} for name in ("relu", "tanh")]
+METHODS = {
+    "sdebnn": Method(_PATHS, _sdebnn, 0.5),
+    "sdebnn-mile": Method(_PATHS, _sdebnn_mile, 0.5),
+    "sdebnn-ivon": Method(_PATHS, _sdebnn_ivon, 0.25),
+    "hmc": Method(_PRIORS, _hmc, 0.5),
+    "partial-hmc": Method(_PRIORS, _partial_hmc, 0.5),
+    "mile": Method(_PRIORS, _mile, 0.5),
+    "ivon": Method(_ACTIVATIONS, _ivon, 0.25),
+    "mean-field": Method(_ACTIVATIONS, _mean_field, 0.25),
+    "mc-dropout": Method([{"rate": r} for r in (0.01, 0.02, 0.05)], _mc_dropout, 0.25),
+    "ensemble": Method(
+        [{"weight_decay": decay} for decay in (0.0, 1e-2)], _ensemble, 0.25
+    ),
+}
+"""The methods by name, each a line here and a function above."""
