@@ -31,6 +31,7 @@ from ._path_cases import (
     PathCase as PathCase,
     best_diagonal as best_diagonal,
     path_cases as path_cases,
+    path_function_cases as path_function_cases,
     path_posterior as path_posterior,
     path_potential as path_potential,
     path_rows as path_rows,

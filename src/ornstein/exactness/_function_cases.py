@@ -40,7 +40,7 @@ from ._functions import FunctionCase
 from ._targets import LinearRegression, Moments, linear_regression
 from ._variational import mean_field_optimum
 
-_NUM_STEPS = 20
+SDEBNN_NUM_STEPS = 20
 SDEBNN_RATE, SDEBNN_SIGMA, SDEBNN_DEVIATION, SDEBNN_SCALE = 1.0, 0.8, 0.6, 0.6
 SDEBNN_XS = np.array([-1.0, -0.6, 0.1, 0.5, 1.0])
 SDEBNN_YS = np.array([-0.9, -0.1, 0.4, 0.3, 1.1])
@@ -90,11 +90,11 @@ class _AffineDrift(eqx.Module):
         return _AffineDrift(
             jnp.zeros((num_gains, 2, 2)),
             jnp.zeros((num_gains, 2, num_inducing)),
-            jnp.zeros((_NUM_STEPS, 2)),
+            jnp.zeros((SDEBNN_NUM_STEPS, 2)),
         )
 
     def __call__(self, t: Array, w: _Slopes, summary: Array) -> _Slopes:
-        step = jnp.round(t * _NUM_STEPS).astype(int)
+        step = jnp.round(t * SDEBNN_NUM_STEPS).astype(int)
         if len(self.of_w) == 1:
             # The constant is a line from its first value to its last.
             constant = self.constant[0] + t * (self.constant[-1] - self.constant[0])
@@ -128,7 +128,7 @@ def _first(h: Array) -> Array:
 
 
 def make_affine_sde_bnn(
-    num_inducing: int, num_steps: int = _NUM_STEPS, *, key: PRNGKeyArray
+    num_inducing: int, num_steps: int = SDEBNN_NUM_STEPS, *, key: PRNGKeyArray
 ) -> SDEBNN:
     """The model, whose posterior starts near its prior.
 
@@ -153,26 +153,26 @@ def make_affine_sde_bnn(
         estimator=KL(),
         key=key,
     )
-    drift = _AffineDrift.zeros(_NUM_STEPS if num_inducing else 1, num_inducing)
+    drift = _AffineDrift.zeros(SDEBNN_NUM_STEPS if num_inducing else 1, num_inducing)
     block = eqx.tree_at(lambda b: b.drift, block, drift)
     inducing = jnp.asarray(_INDUCING, float)[:, None] if num_inducing else None
     return SDEBNN((_with_features, block), _first, inducing)
 
 
 def _sde_bnn(num_inducing: int) -> FunctionCase:
-    dt, eye, none = 1 / _NUM_STEPS, np.eye(2), np.zeros((2, 2))
+    dt, eye, none = 1 / SDEBNN_NUM_STEPS, np.eye(2), np.zeros((2, 2))
     reads = np.concatenate([np.zeros((5, 2)), slope_features(SDEBNN_XS)], axis=1)
     chain = Chain(
         np.block([[(1 - dt) * eye, none], [dt * eye, eye]]),
         np.concatenate([eye, none]),
         SDEBNN_SIGMA,
         dt,
-        _NUM_STEPS,
+        SDEBNN_NUM_STEPS,
         (np.zeros(4), np.array([SDEBNN_DEVIATION, SDEBNN_DEVIATION, 0.0, 0.0])),
-        {_NUM_STEPS: Seen(reads, SDEBNN_YS, SDEBNN_SCALE)},
+        {SDEBNN_NUM_STEPS: Seen(reads, SDEBNN_YS, SDEBNN_SCALE)},
     )
     best = regulate(chain) if num_inducing else best_constant_gain(chain, 2)
-    at = {_NUM_STEPS: reads[[0, 4]]}
+    at = {SDEBNN_NUM_STEPS: reads[[0, 4]]}
     x = np.asarray(SDEBNN_XS, np.float32)[:, None]
     return FunctionCase(
         "SDEBNN, inducing inputs" if num_inducing else "SDEBNN",
@@ -347,7 +347,7 @@ class _LatentDrift(eqx.Module):
 
     def __call__(self, t: Array, z: Array, context: Array) -> Array:
         del context
-        step = jnp.round(t * _NUM_STEPS).astype(int)
+        step = jnp.round(t * SDEBNN_NUM_STEPS).astype(int)
         return self.gain[step] * z + self.constant[step]
 
 
@@ -360,8 +360,8 @@ class _Slope(eqx.Module):
 
 def _make_latent_sde(*, key: PRNGKeyArray) -> LatentSDE:
     process = OrnsteinUhlenbeck(rate=_RATE, scale=_LATENT_SIGMA)
-    zeros = jnp.zeros(_NUM_STEPS)
-    num_substeps = _NUM_STEPS // (len(_TIMES) - 1)
+    zeros = jnp.zeros(SDEBNN_NUM_STEPS)
+    num_substeps = SDEBNN_NUM_STEPS // (len(_TIMES) - 1)
     return LatentSDE(
         NoRecognition(1, mean=float(0.1 * jax.random.normal(key)), scale=0.5),
         LatentStart(1, mean=_MEAN, scale=_SPREAD),
@@ -374,8 +374,8 @@ def _make_latent_sde(*, key: PRNGKeyArray) -> LatentSDE:
 
 
 def _latent_sde() -> FunctionCase:
-    dt = 1 / _NUM_STEPS
-    every = _NUM_STEPS // (len(_TIMES) - 1)
+    dt = 1 / SDEBNN_NUM_STEPS
+    every = SDEBNN_NUM_STEPS // (len(_TIMES) - 1)
     reads = np.array([[_SLOPE]])
     seen = {
         i * every: Seen(reads, np.array([value]), _NOISE)
@@ -386,7 +386,7 @@ def _latent_sde() -> FunctionCase:
         np.ones((1, 1)),
         _LATENT_SIGMA,
         dt,
-        _NUM_STEPS,
+        SDEBNN_NUM_STEPS,
         (np.array([_MEAN]), np.array([_SPREAD])),
         seen,
     )

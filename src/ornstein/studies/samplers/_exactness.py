@@ -43,6 +43,7 @@ from ...exactness import (
     logistic_regression,
     mean_field_optimum,
     path_cases,
+    path_function_cases,
     path_rows,
     position_at,
     run_chains,
@@ -95,11 +96,12 @@ def _run(study: Study) -> list[dict[str, Any]]:
         compute = lambda c=case: path_rows(c, seed=study.seed)
         settings = [repr(case.kernel), case.num_steps, case.plan]
         add(case.method, _LINEAR, settings, compute)
-    for function in function_cases():
+    functions = [*function_cases(), *path_function_cases()]
+    for function in functions:
         options = [_as_text(function.options), NUM_DRAWS]
         compute = lambda f=function: function_rows(f, seed=study.seed)
         add(function.method, function.target, options, compute)
-    for function in function_cases():
+    for function in functions:
         options = [_as_text(function.options), NUM_DRAWS, NUM_MEMBERS]
         name = f"Ensemble of {function.method}".replace(",", "").replace(" ", "_")
         compute = lambda f=function: ensemble_rows(f, seed=study.seed)
