@@ -13,8 +13,9 @@ from blackjax.mcmc.integrators import (
 from jax.flatten_util import ravel_pytree
 from mcmc.chains import run_chain, run_chains
 
-from ornstein.mcmc import MicrocanonicalLangevin
+from ornstein.mcmc import MicrocanonicalLangevin, warm_up_stages
 from ornstein.mcmc._isokinetic import Place, integrate, random_direction, refresh, turn
+from ornstein.mcmc._microcanonical_tuning import start_tuning, tune_length
 from ornstein.potential import DensityPotential
 
 NARROW = jnp.asarray([0.3, 1.0, 2.0, 0.7, 1.5])
@@ -107,8 +108,7 @@ def tuned(kernel, num_warm_up=4000, num_steps=8000):
 
 
 def test_the_warm_up_finds_the_energy_variance_and_a_length():
-    """Catches (seen) a sixth root of the wrong sign, the variance wanted at the start
-    used throughout, and L of the first phase."""
+    """Catches (seen) a sixth root of the wrong sign."""
     chains = tuned(MicrocanonicalLangevin(1e-3))
     info = chains.info
     variance = np.mean(np.square(info.energy_change), axis=1) / len(SCALES)
@@ -127,6 +127,40 @@ def test_the_warm_up_finds_the_energy_variance_and_a_length():
     kept = tuned(still, 100, 2).info
     np.testing.assert_allclose(kept.step_size, 0.2)
     np.testing.assert_allclose(kept.decoherence_length, 50**0.5, rtol=1e-6)
+
+
+def test_lengths_of_known_paths():
+    """√Σ Var of the second phase, and 0.4 ε τ of the third, of paths that are drawn.
+
+    Catches (seen) a length that is never set, and moments that go on from one phase to
+    the next.
+    """
+    num_steps, dim, step_size, keep = 6000, 300, jnp.asarray(0.25), 0.8
+    rng = np.random.default_rng(0)
+    scales = np.linspace(0.5, 2.0, dim)
+    noise = rng.normal(size=(num_steps, dim))
+    path = 100 + 50 * noise  # of the first phase, which is not to count
+    path[3600:] = scales * noise[3600:]
+    for t in range(4800, num_steps):
+        old, new = path[t - 1] / scales, noise[t]
+        path[t] = scales * (keep * old + np.sqrt(1 - keep**2) * new)
+    positions = jnp.asarray(path, jnp.float32)
+
+    def step(carry, inputs):
+        tuning, length = tune_length(
+            carry[0], inputs[0], step_size, carry[1], jnp.array(False), inputs[1]
+        )
+        return (tuning, length), length
+
+    start = (start_tuning(step_size, positions[0]), jnp.asarray(1.0))
+    stages = warm_up_stages(num_steps)
+    lengths = np.asarray(jax.lax.scan(step, start, (positions, stages))[1])
+    assert np.all(lengths[:4800] == 1.0)
+    spread = np.sqrt(np.sum(scales**2))
+    np.testing.assert_allclose(lengths[4800:-1], spread, rtol=0.01)
+    tau = (1 + keep) / (1 - keep)
+    # The ends of batches of 120 cost τ / 240; the mean over 300 dimensions has 3 %.
+    assert lengths[-1] == pytest.approx(0.4 * 0.25 * tau * (1 - tau / 240), rel=0.09)
 
 
 def test_less_energy_variance_is_less_biased():
