@@ -181,7 +181,7 @@ def test_chains_start_at_the_members_of_a_run(ensemble: Path, tmp_path: Path, ca
     """Where the chains began is where training ended; its folder may then go.
 
     Catches another run's file of starts, and starts that a resumed run looks for in
-    the run that they came from (seen).
+    the run that they came from.
     """
     path, options = tmp_path / "run", [*TINY.split(), "--learn-scale", "--num-warmup"]
     copy = tmp_path / "ensemble"
@@ -243,7 +243,7 @@ def test_a_run_without_members_is_refused(run: Path, capsys, tmp_path):
 def test_a_run_optimises_its_own_members(tmp_path: Path, monkeypatch, capsys):
     """Interrupted among those steps, or killed after them, it goes on to the same bits.
 
-    Catches (seen) starts that are made again from other keys, and an interruption that
+    Catches starts that are made again from other keys, and an interruption that
     only the chains hear of.
     """
     options = [*TINY.split(), "--start-from", "members", "--start-steps", "50"]
@@ -276,7 +276,7 @@ def test_a_run_optimises_its_own_members(tmp_path: Path, monkeypatch, capsys):
 def test_cycles_of_every_minibatch_kernel(name):
     """As many samples of each cycle, out of its last fifth, in which noise is injected.
 
-    Catches (seen) a cycle a fifth of as long as it takes, a kernel that keeps its step
+    Catches a cycle a fifth of as long as it takes, a kernel that keeps its step
     size, and a thermostat that meets a cold chain.
     """
     options = SamplingOptions(kernel=name, cycles=3, num_samples=10, thin=4)

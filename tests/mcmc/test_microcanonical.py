@@ -39,8 +39,8 @@ def place(key) -> Place:
 
 @pytest.mark.parametrize("step_size", [0.01, 0.3, 2.0])
 def test_a_step_is_blackjax(step_size, getkey):
-    """Position, direction and error in energy. Catches (seen) d for d - 1, a stage of
-    the integrator left out, and ΔK without its half."""
+    """Position, direction and error in energy. Catches d for d - 1 (seen), ΔK without
+    its half (seen), and a stage of the integrator left out."""
     start = place(getkey())
     end, error = integrate(log_density, start, jnp.asarray(step_size))
     state = IntegratorState(start.position, start.direction, *start[2:])
@@ -53,8 +53,8 @@ def test_a_step_is_blackjax(step_size, getkey):
 
 
 def test_directions_forget_themselves_over_the_length(getkey):
-    """E[u · u'] after a distance t, as blackjax's own. Catches (seen) t / L for
-    2 t / L, and noise that is not shared out to the dimensions."""
+    """E[u · u'] after a distance t, as blackjax's own. Catches t / L for
+    2 t / L (seen), and noise that is not shared out to the dimensions."""
     start = random_direction({"a": jnp.zeros(40)}, key=getkey())
     keys = jax.random.split(getkey(), 20_000)
     ours = jax.vmap(lambda k: refresh(start, jnp.asarray(0.3), key=k))(keys)["a"]
@@ -79,7 +79,7 @@ def test_the_error_in_energy_falls_with_the_cube_of_the_step(getkey):
 
 
 def test_steep_gradients_do_not_overflow():
-    """Catches (seen) the square of a gradient of 1e30, and e^δ in place of e^-δ."""
+    """Catches the square of a gradient of 1e30, and e^δ in place of e^-δ."""
     for sign in (1.0, -1.0):
         direction = {"a": jnp.array([0.6, 0.8, 0.0])}
         gradient = {"a": sign * jnp.array([1e30, 0.0, 0.0])}
@@ -179,7 +179,7 @@ def test_less_energy_variance_is_less_biased():
 
 
 def test_a_step_off_the_finite_numbers_is_taken_back():
-    """Catches (seen) NaN in the position, and a step size that never learns of it."""
+    """Catches NaN in the position (seen), and a step size that never learns of it."""
     walled = DensityPotential(
         lambda x: jnp.where(jnp.all(abs(x) < 1), -0.5 * jnp.sum(x**2), jnp.nan)
     )
