@@ -113,6 +113,7 @@ from .sgmcmc import (
     SGHMC as SGHMC,
     SGLD as SGLD,
     SGNHT as SGNHT,
+    AdaptiveDriftSGLD as AdaptiveDriftSGLD,
     ConstantSGD as ConstantSGD,
     PreconditionedSGLD as PreconditionedSGLD,
 )

@@ -1,9 +1,11 @@
 """`ornstein sample` on tiny runs, against the library called by hand."""
 
 import csv
+import dataclasses
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,9 +13,21 @@ import numpy as np
 import pytest
 
 import ornstein as orn
+from ornstein._sentence import OptionError
 from ornstein.cli import main
 from ornstein.cli._run_folder import load_run
-from ornstein.recipe import Keys, SampleRecipe, open_sampling, prepare, preset_sampling
+from ornstein.recipe import (
+    KERNELS,
+    Keys,
+    SampleRecipe,
+    build_kernel,
+    check_sampling,
+    is_minibatch,
+    open_sampling,
+    prepare,
+    preset_sampling,
+)
+from ornstein.recipe._sampling import SamplingOptions
 from ornstein.sampling import ChainProgress
 
 TINY = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
@@ -111,6 +125,9 @@ def test_an_interrupted_run_goes_on(run: Path, tmp_path: Path, monkeypatch, caps
         ("--kernel gibbs", "--kernel"),
         ("--kernel constant-sgd --step-size 0.1", "finds its own"),
         ("--width 0", "--width"),
+        ("--cycles 2", "--cycles does nothing for --kernel hmc"),
+        ("--kernel constant-sgd --cycles 2", "does nothing for --kernel constant-sgd"),
+        ("--kernel sgld --cycles 251", "--cycles must be from 0 to --num-samples 250"),
     ],
 )
 def test_bad_options_are_one_sentence(options, said, capsys, tmp_path):
@@ -164,7 +181,7 @@ def test_chains_start_at_the_members_of_a_run(ensemble: Path, tmp_path: Path, ca
     """Where the chains began is where training ended; its folder may then go.
 
     Catches another run's file of starts, and starts that a resumed run looks for in
-    the run that they came from (seen).
+    the run that they came from.
     """
     path, options = tmp_path / "run", [*TINY.split(), "--learn-scale", "--num-warmup"]
     copy = tmp_path / "ensemble"
@@ -226,7 +243,7 @@ def test_a_run_without_members_is_refused(run: Path, capsys, tmp_path):
 def test_a_run_optimises_its_own_members(tmp_path: Path, monkeypatch, capsys):
     """Interrupted among those steps, or killed after them, it goes on to the same bits.
 
-    Catches (seen) starts that are made again from other keys, and an interruption that
+    Catches starts that are made again from other keys, and an interruption that
     only the chains hear of.
     """
     options = [*TINY.split(), "--start-from", "members", "--start-steps", "50"]
@@ -253,3 +270,41 @@ def test_a_run_optimises_its_own_members(tmp_path: Path, monkeypatch, capsys):
     assert main(["sample", "--resume", str(stopped), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["nll"] == results[0]["nll"]
+
+
+@pytest.mark.parametrize("name", [k for k in KERNELS if is_minibatch(k)])
+def test_cycles_of_every_minibatch_kernel(name):
+    """As many samples of each cycle, out of its last fifth, in which noise is injected.
+
+    Catches a cycle a fifth of as long as it takes, a kernel that keeps its step
+    size, and a thermostat that meets a cold chain.
+    """
+    options = SamplingOptions(kernel=name, cycles=3, num_samples=10, thin=4)
+    if name == "constant-sgd":
+        with pytest.raises(OptionError, match="finds its own step size"):
+            check_sampling(options)
+        return
+    check_sampling(options)
+    kernel: Any = build_kernel(options, 100)
+    plain: Any = build_kernel(dataclasses.replace(options, cycles=0), 100)
+    steps = np.arange(160)
+    sizes = np.asarray(jax.vmap(kernel.step_size)(steps))
+    assert sizes[0] == pytest.approx(plain.step_size, rel=1e-5)
+    np.testing.assert_allclose(sizes[80:], sizes[:80], rtol=1e-5)
+    assert sizes[79] < 1e-3 * sizes[0]
+    is_kept = np.asarray(jax.vmap(kernel.step_size.is_sampling)(steps))
+    assert np.flatnonzero(is_kept[:80])[0] == 64
+    if name != "sgnht":
+        heat = np.asarray(jax.vmap(kernel.temperature)(steps))
+        np.testing.assert_array_equal(heat, is_kept.astype(float))
+
+
+def test_chains_go_round_in_cycles(tmp_path: Path):
+    path = tmp_path / "run"
+    options = f"{TINY} --kernel sgld --cycles 2 --thin 3 --step-size 1e-6"
+    assert main(["sample", *options.split(), "--out", str(path)]) == 0
+    _, _, samples = by_hand(path)
+    sizes = np.asarray(samples.info["step_size"])[0]
+    # Three samples of each cycle of 45 steps: at its steps 36, 39 and 42.
+    expected = 0.5 * (1 + np.cos(np.pi * np.array([36, 39, 42]) / 45)) * 1e-6
+    np.testing.assert_allclose(sizes, np.tile(expected, 2), rtol=1e-3)

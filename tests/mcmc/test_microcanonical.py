@@ -13,8 +13,9 @@ from blackjax.mcmc.integrators import (
 from jax.flatten_util import ravel_pytree
 from mcmc.chains import run_chain, run_chains
 
-from ornstein.mcmc import MicrocanonicalLangevin
+from ornstein.mcmc import MicrocanonicalLangevin, warm_up_stages
 from ornstein.mcmc._isokinetic import Place, integrate, random_direction, refresh, turn
+from ornstein.mcmc._microcanonical_tuning import start_tuning, tune_length
 from ornstein.potential import DensityPotential
 
 NARROW = jnp.asarray([0.3, 1.0, 2.0, 0.7, 1.5])
@@ -38,8 +39,8 @@ def place(key) -> Place:
 
 @pytest.mark.parametrize("step_size", [0.01, 0.3, 2.0])
 def test_a_step_is_blackjax(step_size, getkey):
-    """Position, direction and error in energy. Catches (seen) d for d - 1, a stage of
-    the integrator left out, and ΔK without its half."""
+    """Position, direction and error in energy. Catches d for d - 1 (seen), ΔK without
+    its half (seen), and a stage of the integrator left out."""
     start = place(getkey())
     end, error = integrate(log_density, start, jnp.asarray(step_size))
     state = IntegratorState(start.position, start.direction, *start[2:])
@@ -52,8 +53,8 @@ def test_a_step_is_blackjax(step_size, getkey):
 
 
 def test_directions_forget_themselves_over_the_length(getkey):
-    """E[u · u'] after a distance t, as blackjax's own. Catches (seen) t / L for
-    2 t / L, and noise that is not shared out to the dimensions."""
+    """E[u · u'] after a distance t, as blackjax's own. Catches t / L for
+    2 t / L (seen), and noise that is not shared out to the dimensions."""
     start = random_direction({"a": jnp.zeros(40)}, key=getkey())
     keys = jax.random.split(getkey(), 20_000)
     ours = jax.vmap(lambda k: refresh(start, jnp.asarray(0.3), key=k))(keys)["a"]
@@ -78,7 +79,7 @@ def test_the_error_in_energy_falls_with_the_cube_of_the_step(getkey):
 
 
 def test_steep_gradients_do_not_overflow():
-    """Catches (seen) the square of a gradient of 1e30, and e^δ in place of e^-δ."""
+    """Catches the square of a gradient of 1e30, and e^δ in place of e^-δ."""
     for sign in (1.0, -1.0):
         direction = {"a": jnp.array([0.6, 0.8, 0.0])}
         gradient = {"a": sign * jnp.array([1e30, 0.0, 0.0])}
@@ -107,8 +108,7 @@ def tuned(kernel, num_warm_up=4000, num_steps=8000):
 
 
 def test_the_warm_up_finds_the_energy_variance_and_a_length():
-    """Catches (seen) a sixth root of the wrong sign, the variance wanted at the start
-    used throughout, and L of the first phase."""
+    """Catches (seen) a sixth root of the wrong sign."""
     chains = tuned(MicrocanonicalLangevin(1e-3))
     info = chains.info
     variance = np.mean(np.square(info.energy_change), axis=1) / len(SCALES)
@@ -129,6 +129,40 @@ def test_the_warm_up_finds_the_energy_variance_and_a_length():
     np.testing.assert_allclose(kept.decoherence_length, 50**0.5, rtol=1e-6)
 
 
+def test_lengths_of_known_paths():
+    """√Σ Var of the second phase, and 0.4 ε τ of the third, of paths that are drawn.
+
+    Catches (seen) a length that is never set, and moments that go on from one phase to
+    the next.
+    """
+    num_steps, dim, step_size, keep = 6000, 300, jnp.asarray(0.25), 0.8
+    rng = np.random.default_rng(0)
+    scales = np.linspace(0.5, 2.0, dim)
+    noise = rng.normal(size=(num_steps, dim))
+    path = 100 + 50 * noise  # of the first phase, which is not to count
+    path[3600:] = scales * noise[3600:]
+    for t in range(4800, num_steps):
+        old, new = path[t - 1] / scales, noise[t]
+        path[t] = scales * (keep * old + np.sqrt(1 - keep**2) * new)
+    positions = jnp.asarray(path, jnp.float32)
+
+    def step(carry, inputs):
+        tuning, length = tune_length(
+            carry[0], inputs[0], step_size, carry[1], jnp.array(False), inputs[1]
+        )
+        return (tuning, length), length
+
+    start = (start_tuning(step_size, positions[0]), jnp.asarray(1.0))
+    stages = warm_up_stages(num_steps)
+    lengths = np.asarray(jax.lax.scan(step, start, (positions, stages))[1])
+    assert np.all(lengths[:4800] == 1.0)
+    spread = np.sqrt(np.sum(scales**2))
+    np.testing.assert_allclose(lengths[4800:-1], spread, rtol=0.01)
+    tau = (1 + keep) / (1 - keep)
+    # The ends of batches of 120 cost τ / 240; the mean over 300 dimensions has 3 %.
+    assert lengths[-1] == pytest.approx(0.4 * 0.25 * tau * (1 - tau / 240), rel=0.09)
+
+
 def test_less_energy_variance_is_less_biased():
     """The bound of the docstring, and that the bias goes with the step."""
 
@@ -145,7 +179,7 @@ def test_less_energy_variance_is_less_biased():
 
 
 def test_a_step_off_the_finite_numbers_is_taken_back():
-    """Catches (seen) NaN in the position, and a step size that never learns of it."""
+    """Catches NaN in the position (seen), and a step size that never learns of it."""
     walled = DensityPotential(
         lambda x: jnp.where(jnp.all(abs(x) < 1), -0.5 * jnp.sum(x**2), jnp.nan)
     )

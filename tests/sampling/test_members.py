@@ -57,7 +57,7 @@ def fitted():
 
 
 def test_a_chain_from_each_member(fitted):
-    """Catches (seen) the members in another order, and the scale before it was learned.
+    """Catches the members in another order (seen), and the scale before it was learned.
 
     The steps are so short that a first sample is where its chain began.
     """
@@ -78,7 +78,7 @@ def test_a_chain_from_each_member(fitted):
 
 
 def test_members_of_equinox_networks():
-    """Catches the wrapper around such a network taken for another network (seen)."""
+    """Catches the wrapper around such a network taken for another network."""
     nets = [eqx.nn.MLP(2, 1, 3, 1, key=jr.key(k)) for k in range(2)]
     samples = run(orn.Ensemble(nets), nets[0], num_chains=2)
     found = np.asarray(samples.positions[0].layers[0].weight)[:, 0]
@@ -137,8 +137,8 @@ def optimised(**options):
 
 
 def test_members_reach_the_maximum_a_posteriori():
-    """Of a linear network there is one, in closed form. Catches (seen) the prior left
-    out, and a member that meets another's gradient."""
+    """Of a linear network there is one, in closed form. Catches the prior left out
+    (seen), and a member that meets another's gradient."""
     starts = optimised(prior=GaussianPrior(0.1), num_steps=1500)
     x, y = np.asarray(rows().x, float), np.asarray(rows().y, float)
     design = np.concatenate([x, np.ones((len(x), 1))], axis=1)
@@ -150,7 +150,7 @@ def test_members_reach_the_maximum_a_posteriori():
 
 
 def test_members_are_their_own_and_the_same_however_they_are_cut(monkeypatch):
-    """Catches (seen) batches that depend on how many steps a call has, and members
+    """Catches batches that depend on how many steps a call has, and members
     with one beginning."""
     few = {"model": network(), "num_steps": 40, "batch_size": 5}
     whole = optimised(**few)

@@ -13,12 +13,14 @@ from ornstein.sgmcmc import (
     SGHMC,
     SGLD,
     SGNHT,
+    AdaptiveDriftSGLD,
     ConstantSGD,
     Cyclical,
     Full,
     NaiveSGHMC,
     Polynomial,
     PreconditionedSGLD,
+    SamplingOnly,
     SGState,
 )
 
@@ -41,6 +43,8 @@ KERNELS = {
     "naive, adjusted": NaiveSGHMC(0.1, 3, adjusted=True),
     "preconditioned": PreconditionedSGLD(0.1, decay=0.9),
     "sgnht": SGNHT(0.1, 1.0),
+    "adaptive drift": AdaptiveDriftSGLD(0.1, 1.0),
+    "in cycles": SGLD(Cyclical(0.1, 10), SamplingOnly(Cyclical(0.1, 10))),
     "constant, scalar": ConstantSGD(num_rows=50),
     "constant, full": ConstantSGD(Full(), num_rows=50),
 }

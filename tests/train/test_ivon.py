@@ -356,3 +356,19 @@ def test_bad_input(name: str):
 def test_numbers_out_of_range(options: dict[str, float], match: str):
     with pytest.raises(ValueError, match=match):
         IVON(**options)
+
+
+def test_a_network_without_activations_trains():
+    """One with an empty tuple among its fields. Catches (seen) an empty tuple taken for
+    a leaf, so that a network of one layer could not be trained."""
+    split = Split(np.ones((4, 2), np.float32), np.ones((4, 1), np.float32))
+    model = MeanField(nn.MLP(2, 1, (), key=jax.random.key(0)), GaussianPrior(1.0))
+    fitted = fit(
+        model,
+        split,
+        Gaussian(0.5),
+        key=jax.random.key(1),
+        num_epochs=2,
+        optimiser=IVON(),
+    )
+    assert np.isfinite(fitted.history["loss"]).all()

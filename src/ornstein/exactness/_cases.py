@@ -23,6 +23,7 @@ from ..sgmcmc import (
     SGLD,
     SGNHT,
     AbstractPreconditioner,
+    AdaptiveDriftSGLD,
     ConstantSGD,
     Diagonal,
     Full,
@@ -35,6 +36,7 @@ from ._moment_equation import lyapunov
 from ._oracles import (
     Oracle,
     adapted_sgd,
+    adaptive_drift,
     constant_sgd,
     exact_posterior,
     langevin,
@@ -138,6 +140,12 @@ def linear_cases() -> list[LinearCase]:
             preconditioned_sgld(0.5, damping=1e-5),
             num_warm_up=300,
         ),
+        LinearCase(
+            "AdaptiveDriftSGLD",
+            AdaptiveDriftSGLD(0.02, 10.0, decays=(0.9, 0.99)),
+            40,
+            adaptive_drift(0.02, 10.0, (0.9, 0.99)),
+        ),
         LinearCase("SGHMC", SGHMC(0.1, 4.0), 12, sghmc(0.1, 4.0, 0.0)),
         LinearCase(
             "SGHMC, noise estimate", SGHMC(0.1, 6.0, 60.0), 12, sghmc(0.1, 6.0, 60.0)
@@ -194,6 +202,10 @@ def command_line_cases() -> list[LinearCase]:
 
 
 _AT_DEFAULTS: dict[str, Callable[[Any, int], tuple[int, Oracle]]] = {
+    "adaptive-sgld": lambda k, n: (
+        400,
+        adaptive_drift(k.step_size, k.drift_weight, k.decays, batch_size=n, thin=400),
+    ),
     "constant-sgd": lambda k, n: (20, adapted_sgd(n)),
     # What the warm-up finds lies near a resonance, at which 20 leaps come back.
     "hmc": lambda k, n: (12, exact_posterior),

@@ -9,7 +9,7 @@ from ..mcmc import AbstractState
 from ._chains import Estimate
 from ._moment_equation import drift_map, gradient_map, kick_map
 from ._targets import BATCH_SIZE, LinearRegression, Moments, RowGradients, flat
-from ._twins import microcanonical_law
+from ._twins import Rest, adaptive_drift_law, microcanonical_law
 
 Oracle = Callable[[LinearRegression, AbstractState], Moments | Estimate]
 """A target, and a state that says what was adapted, to the stationary moments."""
@@ -27,6 +27,26 @@ def microcanonical(target: LinearRegression, state: AbstractState) -> Estimate:
     return microcanonical_law(
         target, float(kept.step_size), float(kept.decoherence_length)
     )
+
+
+def adaptive_drift(
+    step_size: float,
+    drift_weight: float,
+    decays: tuple[float, float],
+    *,
+    batch_size: int = BATCH_SIZE,
+    thin: int = 40,
+) -> Oracle:
+    """Of its twin."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Estimate:
+        del state
+        rest = Rest(num_dropped=6, thin=thin, num_chains=1024)
+        return adaptive_drift_law(
+            target, step_size, drift_weight, decays, batch_size, rest
+        )
+
+    return oracle
 
 
 def langevin(step_size: float) -> Oracle:

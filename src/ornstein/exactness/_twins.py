@@ -15,7 +15,6 @@ from .._types import Float
 from ._chains import Estimate, estimate
 from ._targets import LinearRegression
 
-_NUM_CHAINS = 4096
 _SEED = 7
 
 
@@ -26,11 +25,13 @@ class Rest(NamedTuple):
         num_dropped: looks before the first that counts.
         num_kept: looks that count.
         thin: steps from one to the next.
+        num_chains: side by side.
     """
 
     num_dropped: int = 30
     num_kept: int = 8
     thin: int = 10
+    num_chains: int = 4096
 
 
 _REST = Rest()
@@ -80,8 +81,47 @@ def microcanonical_law(
         u = turn(q, u, b)
         return q, unit(u + scale * rng.normal(size=u.shape))
 
-    q = rng.multivariate_normal(mean, covariance, size=_NUM_CHAINS)
+    q = rng.multivariate_normal(mean, covariance, size=rest.num_chains)
     return _at_rest(step, (q, unit(rng.normal(size=q.shape))), rest)
+
+
+def adaptive_drift_law(
+    target: LinearRegression,
+    step_size: float,
+    drift_weight: float,
+    decays: tuple[float, float],
+    batch_size: int,
+    rest: Rest = _REST,
+) -> Estimate:
+    r"""Adaptive-drift SGLD: each batch's rows are counted, and their gradients added.
+
+    Args:
+        target: whose posterior.
+        step_size: ε.
+        drift_weight: a.
+        decays: $\beta_1, \beta_2$.
+        batch_size: n.
+        rest: how long.
+    """
+    rows, rng = target.row_gradients(), np.random.default_rng(_SEED)
+    num_data, dim = rows.forces.shape
+    hessians = rows.hessians.reshape(num_data, -1)
+    odds = np.full(num_data, 1 / num_data)
+
+    def step(state):
+        theta, mu, nu = state
+        counts = rng.multinomial(batch_size, odds, size=len(theta)) / batch_size
+        hessian = (counts @ hessians).reshape(-1, dim, dim)
+        gradient = np.einsum("cij,cj->ci", hessian, theta) - counts @ rows.forces
+        mu = decays[0] * mu + (1 - decays[0]) * gradient
+        nu = decays[1] * nu + (1 - decays[1]) * gradient**2
+        push = gradient + drift_weight * mu / (np.sqrt(nu) + 1e-8)
+        noise = np.sqrt(step_size) * rng.normal(size=theta.shape)
+        return theta - step_size / 2 * push + noise, mu, nu
+
+    mean, covariance = target.posterior()
+    theta = rng.multivariate_normal(mean, covariance, size=rest.num_chains)
+    return _at_rest(step, (theta, 0 * theta, 0 * theta), rest)
 
 
 def _at_rest(step: Callable, state: tuple, rest: Rest) -> Estimate:

@@ -221,7 +221,8 @@ def tune_length(
 
 def _steps_per_effective(moments: Moments, batches: Moments) -> Float[Array, ""]:
     """Their mean over the numbers that moved at all; at least 1."""
-    size = moments.weight / jnp.where(batches.weight > 0, batches.weight, 1.0)
+    # n for each batch, and the variance of few means is of one less.
+    size = moments.weight / jnp.maximum(batches.weight - 1, 1.0)
 
     def tau(between, within):
         has_moved = within > 0

@@ -25,7 +25,9 @@ from ._sampling import (
     KERNELS as KERNELS,
     KernelName as KernelName,
     SampleRecipe as SampleRecipe,
+    build_kernel as build_kernel,
     check_sampling as check_sampling,
+    is_minibatch as is_minibatch,
     preset_sampling as preset_sampling,
     starts_from_run as starts_from_run,
 )

@@ -15,7 +15,7 @@ from ..prior import AbstractPrior, GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample, starts_of_members
 from ..train import Fit
 from ._chain_starts import choose_starts, starts_file
-from ._sampling import KERNELS, SampleRecipe
+from ._sampling import SampleRecipe, build_kernel
 from ._training import Keys, Prepared
 from .models import PRIORS
 from .options import WeightOptions
@@ -55,7 +55,7 @@ def run_sampling(
     options = recipe.sampling
     arguments = potential_arguments(recipe, prepared)
     num_data = len(prepared.data.train)
-    kernel = KERNELS[options.kernel](options, num_data)
+    kernel = build_kernel(options, num_data)
     batch_size = options.batch_size if kernel.is_minibatch else None
     key = Keys.of(prepared.recipe).fit
     starts = choose_starts(

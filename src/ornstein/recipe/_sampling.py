@@ -21,8 +21,11 @@ from ..sgmcmc import (
     SGHMC,
     SGLD,
     SGNHT,
+    AdaptiveDriftSGLD,
     ConstantSGD,
+    Cyclical,
     PreconditionedSGLD,
+    SamplingOnly,
 )
 from ._chain_starts import FROM_MEMBERS, FROM_PRIOR
 from ._recipe import Recipe, changed, read_part
@@ -35,6 +38,7 @@ from .options import (
 from .presets import kind_of_data
 
 KernelName = Literal[
+    "adaptive-sgld",
     "constant-sgd",
     "hmc",
     "langevin",
@@ -49,6 +53,8 @@ KernelName = Literal[
 ]
 """What `ornstein sample --kernel` takes."""
 
+_EXPLORATION = 0.8
+"""Of a cycle."""
 _SOME_ROWS = 1_000
 """For a kernel of which only the kind or the options matter."""
 
@@ -58,8 +64,8 @@ class SamplingOptions:
     """The network, its prior, and the chains.
 
     Attributes:
-        kernel: what moves the chains. constant-sgd, psgld, sghmc, sgld and sgnht see a
-            batch at each step, the others all rows.
+        kernel: what moves the chains. adaptive-sgld, constant-sgd, psgld, sghmc, sgld
+            and sgnht see a batch at each step, the others all rows.
         width: hidden widths of the network, such as 50-50.
         activation: of its hidden layers.
         prior: of every weight by itself; fan-in is a gaussian in units of
@@ -78,6 +84,9 @@ class SamplingOptions:
         num_warmup: steps before the first of them.
         num_chains: side by side.
         thin: steps from one kept sample to the next.
+        cycles: of a minibatch kernel's step size, each a cosine from its peak to 0,
+            whose first four fifths explore and whose last gives its share of the
+            samples; the warm-up is part of the first. 0 keeps the step size as it is.
         batch_size: rows behind a step of a minibatch kernel.
         test_draws: samples averaged over in tests and predictions.
         seed: of everything random.
@@ -97,6 +106,7 @@ class SamplingOptions:
     num_warmup: int = 500
     num_chains: int = 4
     thin: int = 1
+    cycles: int = 0
     batch_size: int = 100
     test_draws: int = 200
     seed: int = 0
@@ -219,7 +229,15 @@ def _adapted(o: SamplingOptions) -> float:
     return 0.1 if o.step_size is None else o.step_size
 
 
+def _langevin_step(o: SamplingOptions, num_data: int) -> float:
+    return 0.1 / num_data if o.step_size is None else o.step_size
+
+
 KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
+    # Adam's part moves a weight by up to 1e-3 a step, as its usual rate does.
+    "adaptive-sgld": lambda o, n: AdaptiveDriftSGLD(
+        _langevin_step(o, n), 2e-3 / _langevin_step(o, n)
+    ),
     "constant-sgd": lambda o, n: ConstantSGD(),
     "hmc": lambda o, n: HMC(
         num_integration_steps=o.num_integration_steps, step_size=_adapted(o)
@@ -241,10 +259,31 @@ KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
     ),
     "random-walk": lambda o, n: RandomWalkMetropolis(_adapted(o)),
     "sghmc": lambda o, n: SGHMC(*_underdamped(o, n)),
-    "sgld": lambda o, n: SGLD(0.1 / n if o.step_size is None else o.step_size),
+    "sgld": lambda o, n: SGLD(_langevin_step(o, n)),
     "sgnht": lambda o, n: SGNHT(*_underdamped(o, n)),
 }
 """What moves chains, by name: options and number of rows to a kernel."""
+
+
+def build_kernel(options: SamplingOptions, num_data: int) -> AbstractKernel:
+    """What moves the chains of a run, with the cycles of its step size.
+
+    Noise is injected where samples are taken alone, as Zhang et al. (2020) do; but not
+    of sgnht, whose thermostat would take a cold chain for one that is too hot.
+
+    Args:
+        options: the kernel, its step size and its cycles.
+        num_data: rows of the training data.
+    """
+    kernel: Any = KERNELS[options.kernel](options, num_data)
+    if options.cycles == 0:
+        return kernel
+    each = -(-options.num_samples // options.cycles) * options.thin
+    cycle = Cyclical(kernel.step_size, round(each / (1 - _EXPLORATION)), _EXPLORATION)
+    temperature = SamplingOnly(cycle, kernel.temperature)
+    if options.kernel == "sgnht":
+        temperature = kernel.temperature
+    return dataclasses.replace(kernel, step_size=cycle, temperature=temperature)
 
 
 def is_minibatch(kernel: KernelName) -> bool:
@@ -279,7 +318,21 @@ def check_sampling(options: SamplingOptions) -> None:
             "{step_size} does nothing for {kernel} constant-sgd, which finds its own: "
             "leave it out."
         )
-    KERNELS[options.kernel](options, _SOME_ROWS)
+    if not 0 <= options.cycles <= options.num_samples:
+        raise OptionError(
+            "{cycles} must be from 0 to {num_samples} {}, got {}: each cycle gives "
+            "samples.",
+            options.num_samples,
+            options.cycles,
+        )
+    has_cycles = is_minibatch(options.kernel) and options.kernel != "constant-sgd"
+    if options.cycles > 0 and not has_cycles:
+        raise OptionError(
+            "{cycles} does nothing for {kernel} {}, which finds its own step size: "
+            "leave it out, or take sgld, sghmc, psgld or another that sees batches.",
+            options.kernel,
+        )
+    build_kernel(options, _SOME_ROWS)
 
 
 def starts_from_run(options: SamplingOptions) -> Path | None:

@@ -1,5 +1,6 @@
 """Markov chains on stochastic gradients: samplers whose every step sees one batch."""
 
+from ._adaptive_drift import AdaptiveDriftSGLD as AdaptiveDriftSGLD
 from ._base import (
     AbstractMinibatchKernel as AbstractMinibatchKernel,
     SGInfo as SGInfo,

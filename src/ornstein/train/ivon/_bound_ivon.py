@@ -125,7 +125,8 @@ class BoundIVON(NamedTuple):
             labels: of the trained leaves.
         """
         points = jax.tree.map(lambda name: POINTS, labels)
-        return eqx.tree_at(_moved, points, replace_fn=lambda name: WEIGHTS)
+        weights = [jax.tree.map(lambda name: WEIGHTS, part) for part in _moved(points)]
+        return eqx.tree_at(_moved, points, weights)
 
     def transform(
         self, rate: optax.Schedule, hessian_rate: optax.Schedule
@@ -170,7 +171,7 @@ class BoundIVON(NamedTuple):
                 prior,
                 is_leaf=lambda node: node is None,
             )
-            updates = eqx.tree_at(_moved, updates, jax.tree.leaves((family, moved)))
+            updates = eqx.tree_at(_moved, updates, [family, moved])
             return updates, IVONState(step + 1, momentum, hessian)
 
         return optax.GradientTransformationExtraArgs(init, update)
@@ -241,9 +242,12 @@ def _part(model: Any) -> Any:
 
 
 def _moved(tree: Any) -> list[Any]:
-    """The leaves that IVON moves, in a tree like (model, likelihood)."""
+    """What IVON moves, in a tree like (model, likelihood).
+
+    Subtrees, not their leaves: to `tree_at` an empty tuple is one.
+    """
     part = _part(tree[0])
-    return jax.tree.leaves((part.family, part.prior))
+    return [part.family, part.prior]
 
 
 def _scales(prior: AbstractPrior) -> list[Array]:
