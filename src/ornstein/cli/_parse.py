@@ -14,6 +14,8 @@ from ..recipe import (
     ModelName,
     PresetName,
     Recipe,
+    SampledNetwork,
+    SampleRecipe,
     check_numbers,
     default_model,
     preset_recipe,
@@ -64,7 +66,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     recipe = preset_recipe(peek.data, peek.preset, model, peek.network, **columns)
     defaults = {
         Train: Train(recipe, peek.preset),
-        Sample: Sample(preset_sampling(peek.data, peek.kernel)),
+        Sample: Sample(_sampling(peek)),
     }
     choices = tuple(
         Annotated[
@@ -87,6 +89,13 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         _check_resume(command, defaults[type(command)])
     check_numbers(command)
     return command
+
+
+def _sampling(peek: _Peek) -> SampleRecipe:
+    """Defaults of `sample`; the whole parse refuses a network that it does not take."""
+    is_known = peek.network in typing.get_args(SampledNetwork)
+    network = typing.cast(SampledNetwork, peek.network) if is_known else None
+    return preset_sampling(peek.data, peek.kernel, network)
 
 
 def _check_resume(given: Train | Sample, default: Train | Sample) -> None:

@@ -17,6 +17,7 @@ from ._recipe import Recipe as Recipe
 from ._sampling import (
     KERNELS as KERNELS,
     KernelName as KernelName,
+    SampledNetwork as SampledNetwork,
     SampleRecipe as SampleRecipe,
     check_sampling as check_sampling,
     open_sampling as open_sampling,

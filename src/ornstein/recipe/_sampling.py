@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from .._sentence import Option, OptionError
+from .._sentence import Option, OptionError, does_nothing
 from ..functions import PosteriorSamples
 from ..mcmc import HMC, NUTS, AbstractKernel, Langevin, PartialHMC, RandomWalkMetropolis
 from ..prior import GaussianPrior
@@ -21,11 +21,13 @@ from ..sgmcmc import (
 )
 from ._recipe import Recipe, changed, read_part
 from ._training import Keys, Prepared
-from .models import PRIORS
+from .checks import check_standard_prior
+from .models import PRIORS, WHITENED
 from .options import (
     ActivationName,
     DataOptions,
     LikelihoodOptions,
+    SolverName,
     WeightOptions,
     check_numbers,
 )
@@ -44,6 +46,11 @@ KernelName = Literal[
     "sgnht",
 ]
 """What `ornstein sample --kernel` takes."""
+SampledNetwork = Literal["mlp", "sdebnn"]
+"""What `ornstein sample --network` takes."""
+
+_OF_WHITENED = ("sigma", "rate", "start_scale", "augment", "solver", "dt", "path_modes")
+"""Options that the network sdebnn alone reads."""
 
 _SOME_ROWS = 1_000
 """For a kernel of which only the kind or the options matter."""
@@ -56,11 +63,23 @@ class SamplingOptions:
     Attributes:
         kernel: what moves the chains. constant-sgd, psgld, sghmc, sgld and sgnht see a
             batch at each step, the others all rows.
-        width: hidden widths of the network, such as 50-50.
+        network: mlp, or sdebnn: weights that move through depth, sampled in
+            coordinates in which all of w0, path and readout is N(0, 1) a priori.
+        width: hidden widths of the network (of sdebnn: of f_h), such as 50-50.
         activation: of its hidden layers.
-        prior: of every weight by itself; fan-in is a gaussian in units of
+        sigma: of sdebnn: diffusion of the weights, in units of their prior scale.
+        rate: of sdebnn: of the Ornstein-Uhlenbeck prior; 0 is Brownian motion.
+        start_scale: of sdebnn: standard deviation of w0 a priori, in units of
             1/sqrt(fan-in).
-        prior_scale: standard deviation (laplace: width) of the prior.
+        augment: of sdebnn: zero features (channels) appended to the input.
+        solver: of sdebnn: of its differential equation.
+        dt: of sdebnn: the solver's step; it divides the depth, which is 1.
+        path_modes: of sdebnn: modes of each weight's path (1, 2, 4 or 8), which any
+            step of the solver can meet; by default the path's increments over the steps
+            of dt, which coarser steps can.
+        prior: of every weight by itself; fan-in is a gaussian in units of
+            1/sqrt(fan-in). sdebnn takes gaussian alone.
+        prior_scale: standard deviation (laplace: width) of the prior; 1 for sdebnn.
         step_size: full-data kernels adapt it, and only start here; 0.1 by default.
             Minibatch kernels have a default that suits the number of rows.
         momentum: what a step keeps of the one before, for partial-hmc, sghmc and sgnht.
@@ -75,8 +94,16 @@ class SamplingOptions:
     """
 
     kernel: KernelName = "sghmc"
+    network: SampledNetwork = "mlp"
     width: str = "50-50"
     activation: ActivationName = "tanh"
+    sigma: float = 0.2
+    rate: float = 1.0
+    start_scale: float = 2.0
+    augment: int = 2
+    solver: SolverName = "euler"
+    dt: float = 0.125
+    path_modes: int | None = None
     prior: Literal["gaussian", "fan-in", "laplace"] = "fan-in"
     prior_scale: float = 1.5
     step_size: float | None = None
@@ -109,13 +136,19 @@ class SampleRecipe:
     def recipe(self) -> Recipe:
         """The recipe of the plain network, for data, keys and predictions."""
         options = self.sampling
+        own = {}
+        if options.network == WHITENED:
+            own = {name: getattr(options, name) for name in _OF_WHITENED}
+            own["prior_scale"] = own.pop("start_scale")
         return Recipe(data=self.data, likelihood=self.likelihood).changed(
             model="deterministic",
+            network=options.network,
             width=options.width,
             activation=options.activation,
             batch_size=options.batch_size,
             test_draws=options.test_draws,
             seed=options.seed,
+            **own,
         )
 
     def changed(self, **changes: Any) -> "SampleRecipe":
@@ -164,17 +197,34 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "thin": 40,
     },
 }
+_WHITENED = {
+    "network": WHITENED,
+    "width": "50",
+    "activation": "tanh",
+    "prior": "gaussian",
+    "prior_scale": 1.0,
+}
 _MINIBATCH = {"num_warmup": 5000, "num_samples": 250, "thin": 20}
 
 
-def preset_sampling(data: str, kernel: KernelName | None = None) -> SampleRecipe:
-    """What `ornstein sample --data DATA --kernel KERNEL` starts from.
+def preset_sampling(
+    data: str,
+    kernel: KernelName | None = None,
+    network: SampledNetwork | None = None,
+) -> SampleRecipe:
+    """What `ornstein sample --data DATA --kernel KERNEL --network NETWORK` starts from.
 
     Args:
         data: as `load` takes it.
         kernel: another than these data's own.
+        network: another than these data's own.
     """
-    options = dict(_PRESETS[kind_of_data(data)])
+    kind = kind_of_data(data)
+    options = dict(_PRESETS[kind])
+    if network == WHITENED:
+        options |= _WHITENED
+        if kind == "images":  # channels, not units
+            options["width"] = "16"
     if kernel is not None:
         if is_minibatch(kernel) and not is_minibatch(options["kernel"]):
             options |= _MINIBATCH
@@ -248,12 +298,24 @@ def check_sampling(options: SamplingOptions) -> None:
             "{momentum} must be at least 0 and below 1, got {}.",
             options.momentum,
         )
+    if options.network == WHITENED:
+        check_standard_prior(options.prior, options.prior_scale, "prior_scale")
+    else:
+        _check_no_path(options)
     if options.kernel == "constant-sgd" and options.step_size is not None:
         raise OptionError(
             "{step_size} does nothing for {kernel} constant-sgd, which finds its own: "
             "leave it out."
         )
     KERNELS[options.kernel](options, _SOME_ROWS)
+
+
+def _check_no_path(options: SamplingOptions) -> None:
+    """Refuse options of a network whose weights move, of one whose weights do not."""
+    default = SamplingOptions()
+    for name in _OF_WHITENED:
+        if getattr(options, name) != getattr(default, name):
+            raise does_nothing(name, "network", options.network)
 
 
 def run_sampling(

@@ -89,7 +89,7 @@ class ModelOptions:
     Attributes:
         model: the family; options of another family than this are refused.
         width: hidden widths of f_h, such as 16-16; for images its channels, such as 32.
-            Of the other families: of the networks mlp, odenet and hyper-odenet.
+            Of the other families: of the networks mlp, odenet, hyper-odenet and sdebnn.
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
@@ -114,6 +114,9 @@ class ModelOptions:
             1-4; the other weights are points, constant in depth.
         noise_window: depths between which weights have noise, such as 0-0.4.
         path_per_row: each row of a training batch has its own path of the weights.
+        path_modes: of the network sdebnn: modes of each weight's path (1, 2, 4 or 8),
+            which any step of the solver can meet; by default the path's increments over
+            the steps of dt, which coarser steps can.
     """
 
     model: ModelName = "sdebnn"
@@ -137,6 +140,7 @@ class ModelOptions:
     random_layers: str = "all"
     noise_window: str = "0-1"
     path_per_row: bool = False
+    path_modes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +149,8 @@ class NetworkOptions:
 
     Attributes:
         network: mlp (of flattened inputs); odenet, with the sdebnn's f_h, and
-            hyper-odenet, whose weights follow an equation over depth too, for
+            hyper-odenet, whose weights follow an equation over depth too, and sdebnn,
+            whose weights' noise is among its parameters, all N(0, 1) a priori, for
             deterministic, ensemble and mean-field; for images lenet, alexnet, vgg16,
             resnet-DEPTH (20, 32, 44, 56, 110 for small ones, 18, 34, 50 for large ones)
             or wide-resnet-DEPTH-WIDTH, such as wide-resnet-28-10.
@@ -199,8 +204,8 @@ class WeightOptions:
         mixture: the wide one's share of a scale-mixture.
         init_scale: standard deviations of the weights at first.
         weight_noise: one draw for a batch (plain), noise on each layer's outputs
-            (local), or a draw's signs flipped by row (flipout). odenet and hyper-odenet
-            take plain.
+            (local), or a draw's signs flipped by row (flipout). odenet, hyper-odenet
+            and sdebnn take plain.
         dropout: fraction of its inputs that each layer but the first loses.
         input_dropout: fraction of the inputs that the first layer loses.
         num_members: networks of the ensemble.

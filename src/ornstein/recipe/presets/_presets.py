@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ..._sentence import OptionError
 from .._recipe import Recipe
-from ..models import NETWORK_OPTIONS, network_kind
+from ..models import NETWORK_OPTIONS, WHITENED, network_kind
 from ..options import ModelName, ModelOptions, SolverOptions
 from ._implicit_presets import IMPLICIT, TABLE_2
 from ._series_presets import kind_of_sequences, latent_presets
@@ -150,6 +150,9 @@ _DEPTH: dict[ModelName, dict[str, Any]] = {
     "deterministic": {"test_draws": 1},
 }
 _HYPER_DRIFT_SCALE = 0.4
+# Every parameter of it is N(0, 1) a priori, paths of the weights among them.
+_WHITENED_PRIOR = {"prior": "gaussian", "weight_scale": 1.0}
+_WHITENED_VECTORS = {"dt": 0.125}
 
 # What only the implicit network of a paper's twins reads.
 _NODES = {"num_components", "init_spread", "node_prior_scale", "noise_learning_rate"}
@@ -228,7 +231,7 @@ def preset_recipe(
             model,
         )
     if network is not None and source != model:
-        found = _of_sdebnn(found, network, model)
+        found = _of_sdebnn(found, network, model, kind)
     elif network is not None and model not in ("sdebnn", *LATENT):
         found = _with_network(found, network, data, preset, model)
     return Recipe().changed(data=data, model=model, **found)
@@ -267,7 +270,7 @@ def _with_network(
 
 
 def _of_sdebnn(
-    options: dict[str, Any], network: str, model: ModelName
+    options: dict[str, Any], network: str, model: ModelName, kind: str
 ) -> dict[str, Any]:
     """What a network of ordinary differential equations reads of the SDE-BNN's."""
     parts = (ModelOptions, SolverOptions)
@@ -279,6 +282,10 @@ def _of_sdebnn(
     own["network"] = network
     if network == "hyper-odenet":
         own["drift_scale"] = _HYPER_DRIFT_SCALE
+    if network == WHITENED and model == "mean-field":
+        own |= _WHITENED_PRIOR
+    if network == WHITENED and kind == "vectors":
+        own |= _WHITENED_VECTORS
     return {n: v for n, v in options.items() if n not in unread} | own
 
 
