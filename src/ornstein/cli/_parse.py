@@ -37,6 +37,8 @@ class _Peek:
     time: str | None = None
     series: str | None = None
     kernel: KernelName | None = None
+    epochs: int | None = None
+    steps: int | None = None
 
 
 def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
@@ -64,6 +66,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     model = peek.model or default_model(peek.data, time=peek.time)
     columns = {"time": peek.time, "series": peek.series}
     recipe = preset_recipe(peek.data, peek.preset, model, peek.network, **columns)
+    recipe = _with_own_budget(recipe, peek)
     defaults = {
         Train: Train(recipe, peek.preset),
         Sample: Sample(_sampling(peek)),
@@ -89,6 +92,14 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         _check_resume(command, defaults[type(command)])
     check_numbers(command)
     return command
+
+
+def _with_own_budget(recipe: Recipe, peek: _Peek) -> Recipe:
+    """A preset whose budget stands back where one is given in other units."""
+    if peek.epochs is None and peek.steps is None:
+        return recipe
+    training = dataclasses.replace(recipe.training, epochs=None, steps=None)
+    return dataclasses.replace(recipe, training=training)
 
 
 def _sampling(peek: _Peek) -> SampleRecipe:

@@ -1,5 +1,6 @@
 """A recipe carried out: data, model, training."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -41,6 +42,10 @@ SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
     "linear": {"weights": Linear(0.5, 0.9, 0.01), "noise": Constant()},
 }
 """What a learning rate does after its peak, for each label."""
+
+
+_VALIDATED_STEPS = 500
+"""From one validation to the next, where the budget is in steps."""
 
 
 class Keys(NamedTuple):
@@ -142,13 +147,13 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
 
     Args:
         recipe: the options.
-        data: decide the augmentation.
+        data: decide the augmentation, and how many epochs hold the steps.
     """
     options = recipe.training
     noise_rate = options.noise_learning_rate
     noise_rate = options.learning_rate if noise_rate is None else noise_rate
     return {
-        "num_epochs": options.epochs,
+        "num_epochs": options.num_epochs(len(data.train)),
         "batch_size": options.batch_size,
         "learning_rate": {"weights": options.learning_rate, "noise": noise_rate},
         "optimiser": _optimisers(options),
@@ -181,7 +186,10 @@ def validation_of(recipe: Recipe, data: Data) -> Validation | None:
         return None
     patience = recipe.training.patience
     rule = None if patience is None else EarlyStopping(patience)
-    return Validation(data.validation, early_stopping=rule)
+    every, options = 1, recipe.training
+    if options.steps is not None:  # an epoch of a small table may be two steps
+        every = math.ceil(_VALIDATED_STEPS / options.steps_per_epoch(len(data.train)))
+    return Validation(data.validation, every=every, early_stopping=rule)
 
 
 def _optimisers(options: TrainingOptions) -> dict[str, Rule]:

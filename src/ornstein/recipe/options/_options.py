@@ -1,6 +1,7 @@
 """The options of a run, part by part."""
 
 import dataclasses
+import math
 from typing import Literal
 
 ModelName = Literal[
@@ -266,6 +267,7 @@ class TrainingOptions:
 
     Attributes:
         epochs: passes over the training data.
+        steps: of the optimiser, instead of epochs: rounded up to whole passes.
         batch_size: examples in a step.
         learning_rate: at its peak.
         noise_learning_rate: of the nodes' distribution; --learning-rate by default.
@@ -288,12 +290,14 @@ class TrainingOptions:
             hidden units over depth, so that fewer steps solve them.
         roughness_order: the derivative over depth whose square is that roughness; 2
             for the networks odenet and hyper-odenet alone.
-        patience: epochs without progress on the validation rows before it stops.
+        patience: validations without progress before it stops; there is one after each
+            epoch, with --steps after about 500 steps.
         test_draws: functions averaged over in tests and predictions.
         seed: of everything random.
     """
 
-    epochs: int = 100
+    epochs: int | None = 100
+    steps: int | None = None
     batch_size: int = 128
     learning_rate: float = 1e-3
     noise_learning_rate: float | None = None
@@ -313,3 +317,14 @@ class TrainingOptions:
     patience: int | None = None
     test_draws: int = 32
     seed: int = 0
+
+    def num_epochs(self, num_data: int) -> int:
+        """Passes over so many rows: `epochs`, or those that hold `steps`."""
+        if self.steps is None:
+            assert self.epochs is not None  # `check_ranges`
+            return self.epochs
+        return math.ceil(self.steps / self.steps_per_epoch(num_data))
+
+    def steps_per_epoch(self, num_data: int) -> int:
+        """Whole batches in one pass over so many rows."""
+        return num_data // min(self.batch_size, num_data)

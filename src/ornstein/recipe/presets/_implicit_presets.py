@@ -55,7 +55,8 @@ IMPLICIT: dict[str, dict[str, Any]] = {
         "activation": "relu",
         "scale": 0.3,
         "learn_scale": True,
-        "epochs": 200,
+        "epochs": None,
+        "steps": 20_000,
         "learning_rate": 3e-3,
     },
     "images": _SECTION_3_3
