@@ -29,9 +29,10 @@ from ornstein.recipe.models import (
     _networks as networks,
 )
 from ornstein.recipe.options import _options as options_module
+from ornstein.recipe.presets import HANDED_OVER
 
 NAMES = {
-    "ModelName": set(families.MODELS),
+    "ModelName": {*families.MODELS, *HANDED_OVER},
     "PriorName": set(families.PRIORS),
     "WeightNoiseName": set(families.WEIGHT_NOISES),
     "LikelihoodName": {"auto", *likelihoods.LIKELIHOODS},

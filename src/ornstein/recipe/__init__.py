@@ -1,5 +1,11 @@
 """Every choice of a run as options, and the run that they mean."""
 
+from ._hand_over import (
+    MAX_CHAIN_ROWS as MAX_CHAIN_ROWS,
+    check_handed_over as check_handed_over,
+    hand_over as hand_over,
+    is_handed_over as is_handed_over,
+)
 from ._provenance import (
     device as device,
     provenance as provenance,

@@ -11,6 +11,16 @@ from ..models import (
 )
 
 
+def check_family(recipe: Recipe) -> None:
+    """Refuse a model that is none yet."""
+    if recipe.model.model not in MODELS:
+        raise OptionError(
+            "{model} {} is chosen once the data are read: give `hand_over` the recipe "
+            "and the data, and `prepare` what it returns.",
+            recipe.model.model,
+        )
+
+
 def check_depth(recipe: Recipe) -> None:
     """Refuse a network that solves an equation over depth where none can be."""
     family, name = MODELS[recipe.model.model], recipe.network.network

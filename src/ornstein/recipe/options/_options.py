@@ -13,8 +13,10 @@ ModelName = Literal[
     "deterministic",
     "latent-sde",
     "latent-ode",
+    "chains",
+    "auto",
 ]
-"""What `--model` takes."""
+"""What `--model` takes. The last two become another recipe once the data are read."""
 LikelihoodName = Literal[
     "auto", "categorical", "bernoulli", "gaussian", "laplace", "cauchy", "student-t"
 ]
@@ -88,7 +90,10 @@ class ModelOptions:
     """The random function.
 
     Attributes:
-        model: the family; options of another family than this are refused.
+        model: the family; options of another family than this are refused. chains is
+            what `ornstein sample` does by default; auto, for tables, is chains for up
+            to 10,000 training rows and an ensemble for more. Both take options of the
+            data, of the likelihood and the seed.
         width: hidden widths of f_h, such as 16-16; for images its channels, such as 32.
             Of the other families: of the networks mlp, odenet, hyper-odenet and sdebnn.
         blocks: solves at each scale of images, such as 2-2-2.

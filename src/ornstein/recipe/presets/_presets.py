@@ -18,6 +18,10 @@ from ._series_presets import kind_of_sequences, latent_presets
 
 PresetName = Literal["cpu", "paper"]
 """What `--preset` takes: a budget of minutes on a CPU, or the paper's."""
+HANDED_OVER: tuple[ModelName, ...] = ("chains", "auto")
+"""Models that become another recipe once the data are read."""
+TABLE_NOISE: dict[str, Any] = {"scale": 0.3, "learn_scale": True}
+"""Where the noise of a table's targets starts, and that it is learned."""
 LATENT: tuple[ModelName, ...] = ("latent-sde", "latent-ode")
 """The families that learn sequences."""
 
@@ -233,6 +237,9 @@ def preset_recipe(
         ValueError: if these data have no such preset, or there is no such network.
     """
     kind = kind_of_data(data)
+    if model in HANDED_OVER and preset == "cpu":
+        noise = TABLE_NOISE if kind == "vectors" else {}
+        return Recipe().changed(data=data, model=model, **noise)
     if model in LATENT:  # other data are refused once they are known
         kind = kind_of_sequences(data, time=time, series=series) or "series"
     has_depth = network is not None and network_kind(network).has_depth
@@ -260,8 +267,9 @@ def default_model(data: str, *, time: str | None = None) -> ModelName:
         data: as `load` takes it.
         time: the column of times of a table of sequences.
     """
-    is_series = kind_of_sequences(data, time=time) is not None
-    return "latent-sde" if is_series else "sdebnn"
+    if kind_of_sequences(data, time=time) is not None:
+        return "latent-sde"
+    return "auto" if is_table(data) else "sdebnn"
 
 
 def _with_network(
@@ -309,7 +317,12 @@ def kind_of_data(data: str) -> str:
     """`toy`, `vectors` or `images`, from the name of a data set alone."""
     if data.startswith("toy/"):
         return "toy"
-    suffix = Path(data).suffix.lower()
-    if data.startswith("uci/") or suffix in (".csv", ".parquet", ".npz"):
+    if is_table(data) or Path(data).suffix.lower() == ".npz":
         return "vectors"
     return "images"
+
+
+def is_table(data: str) -> bool:
+    """Whether the name of a data set alone says that it is a table."""
+    suffix = Path(data).suffix.lower()
+    return data.startswith("uci/") or suffix in (".csv", ".parquet")
