@@ -56,7 +56,8 @@ IMPLICIT: dict[str, dict[str, Any]] = {
         "scale": 0.3,
         "learn_scale": True,
         "epochs": None,
-        "steps": 20_000,
+        # Weights are points: after 20,000 the NLL of held-out rows of yacht is 46.
+        "steps": 4_000,
         "learning_rate": 3e-3,
     },
     "images": _SECTION_3_3
