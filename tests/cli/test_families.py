@@ -9,9 +9,11 @@ import pytest
 
 from ornstein.cli import main
 from ornstein.evaluation._evaluate import evaluate
-from ornstein.functions import prune
+from ornstein.functions import prune, with_solver
 from ornstein.prediction import FittedModel, predict
+from ornstein.prior import GaussianPrior
 from ornstein.recipe import Keys, Recipe, prepare
+from ornstein.sde import Fixed
 from ornstein.train import Fit, load_model, load_sparse
 
 TINY = "--data toy/cos --width 4 --epochs 3 --test-draws 4"
@@ -52,6 +54,30 @@ def test_mean_field_result_is_what_the_library_says(run: Path, capsys):
         assert result[name] == pytest.approx(value, rel=1e-4), name
     assert main(["evaluate", str(run), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["nll"] == result["nll"]
+
+
+def test_normals_over_paths_turn_the_dial(tmp_path: Path, capsys):
+    """Whitened weights as trained, at another step. Catches the run's own step."""
+    path = tmp_path / "run"
+    options = "--data toy/cos --width 4 --steps 3 --test-draws 4 --network sdebnn"
+    options += " --model mean-field --path-modes 2 --dt 0.25"
+    assert main(["train", *options.split(), "--out", str(path)]) == 0
+    prepared, fit = by_hand(path)
+    result = json.loads((path / "result.json").read_text())
+    assert (result["network"], result["num_epochs"]) == ("sdebnn", 3)
+    assert result["kl"] == pytest.approx(float(fit.model.family.kl(GaussianPrior(1.0))))
+    turned = with_solver(fit.model, stepsize=Fixed(0.125))
+    key, test = Keys.of(prepared.recipe).test, prepared.data.test
+    finer = FittedModel(turned, fit.likelihood)
+    wanted = evaluate(predict(finer, test.x, key=key, num_draws=4), test.y)
+    assert abs(wanted["nll"] / result["nll"] - 1) > 1e-5
+    capsys.readouterr()
+    assert main(["evaluate", str(path), "--dt", "0.125", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["nll"] == pytest.approx(wanted["nll"], rel=1e-6)
+    inputs, output = tmp_path / "x.npz", tmp_path / "y.csv"
+    np.savez(inputs, x=np.zeros((2, 1), np.float32))
+    assert main(["predict", str(path), str(inputs), "-o", str(output)]) == 0
 
 
 def test_prune_judges_what_it_writes(run: Path, capsys):

@@ -27,7 +27,7 @@ from ornstein.recipe import (
     prepare,
     preset_sampling,
 )
-from ornstein.recipe._sampling import SamplingOptions
+from ornstein.recipe._sampling_options import SamplingOptions
 from ornstein.sampling import ChainProgress
 
 TINY = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
@@ -93,7 +93,7 @@ def test_evaluate_and_predict_read_the_run(run: Path, tmp_path: Path, capsys):
 
 
 def test_an_interrupted_run_goes_on(run: Path, tmp_path: Path, monkeypatch, capsys):
-    """Bit for bit what the whole run gives; other options are refused."""
+    """Bit for bit what the whole run gives, by `train` too; options are refused."""
     path = tmp_path / "stopped"
     options = [*TINY.split(), "--learn-scale", "--out", str(path)]
     advance = ChainProgress.advance
@@ -107,17 +107,65 @@ def test_an_interrupted_run_goes_on(run: Path, tmp_path: Path, monkeypatch, caps
     monkeypatch.setattr(ChainProgress, "advance", advance)
     assert main(["sample", "--resume", str(path), "--num-samples", "7"]) == 2
     assert "leave the others out" in capsys.readouterr().err
-    assert main(["train", "--resume", str(path)]) == 2
-    assert "ornstein sample --resume" in capsys.readouterr().err
-    assert main(["sample", "--resume", str(path), "--json"]) == 0
+    assert main(["train", "--resume", str(path), "--json"]) == 0
     resumed = json.loads(capsys.readouterr().out)
     whole = json.loads((run / "result.json").read_text())
     assert resumed["nll"] == whole["nll"]
+    assert main(["sample", "--resume", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nll"] == whole["nll"]
+
+
+def test_samples_of_paths_turn_the_dial(tmp_path: Path, capsys):
+    """The same samples at another step, each with its own scale of the noise.
+
+    Catches the step of the run, and samples at the mean of their scales.
+    """
+    path = tmp_path / "run"
+    options = f"{TINY} --network sdebnn --path-modes 2 --dt 0.25 --learn-scale"
+    assert main(["sample", *options.split(), "--out", str(path), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    recipe, prepared, samples = by_hand(path)
+    assert recipe.sampling.prior_scale == 1.0
+    block = next(a for a in samples.network.layers if hasattr(a, "start_scale"))
+    assert block.coordinates == orn.LevyCiesielski(2)
+    assert block.integrator.stepsize == orn.sde.Fixed(0.25)
+    own = scores_of(samples, prepared)
+    assert result["nll"] == pytest.approx(own["nll"], rel=1e-4)
+    finer = orn.with_solver(samples, stepsize=orn.sde.Fixed(0.125))
+    wanted = scores_of(finer, prepared)
+    assert abs(wanted["nll"] / own["nll"] - 1) > 1e-3
+    code = main(
+        ["evaluate", str(path), "--dt", "0.125", "--dial", "0.5", "0.125", "--json"]
+    )
+    found = capsys.readouterr()
+    assert code == 0, found.err
+    turned = json.loads(found.out)
+    assert turned["nll"] == pytest.approx(wanted["nll"], rel=1e-4)
+    dial = {row["dt"]: row for row in turned["dial"]}
+    assert dial[0.125]["nll"] == pytest.approx(wanted["nll"], rel=1e-4)
+    assert dial[0.5]["num_drift_evaluations"] == 2
+    assert main(["evaluate", str(path), "--dt", "1"]) == 0
+
+
+def scores_of(samples, prepared):
+    key = Keys.of(prepared.recipe).test
+    prediction = orn.predict(samples, prepared.data.test.x, key=key, num_draws=12)
+    return orn.evaluate(prediction, prepared.data.test.y)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ("--sigma 0.3", "--sigma does nothing for --network mlp"),
+        ("--path-modes 2", "--path-modes does nothing for --network mlp"),
+        ("--network sdebnn --prior-scale 2", "give --prior gaussian and --prior-scale"),
+        (
+            "--network sdebnn --prior fan-in",
+            "--prior fan-in with --prior-scale 1 is an",
+        ),
+        ("--network sdebnn --path-modes 9", "from 1 to the 8 steps of --dt 0.125"),
+        ("--network sdebnn --dt 0.3", "does not divide"),
+        ("--network odenet", "--network"),
         ("--num-samples 0", "--num-samples must be positive"),
         ("--num-warmup -1", "--num-warmup must not be negative"),
         ("--momentum 1.0", "--momentum must be at least 0 and below 1"),

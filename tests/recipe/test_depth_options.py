@@ -59,6 +59,20 @@ def test_names_build_their_networks(toy: Data):
     options = {"drift_widths": "7", "drift_scale": 0.3}
     ours = build(toy, "deterministic", "hyper-odenet", **options).network
     assert eqx.tree_equal(ours, direct)
+    sdebnn = orn.SDEBNN.for_vectors(
+        1,
+        1,
+        width_sizes=(5,),
+        augment=3,
+        prior=orn.WeightPrior(sigma=0.3, rate=0.7, scale=1.5),
+        integrator=orn.Integrator(orn.sde.Heun(), orn.sde.Fixed(0.25)),
+        key=key,
+    )
+    options = {"width": "5", "augment": 3, "solver": "heun", "dt": 0.25}
+    options |= {"sigma": 0.3, "rate": 0.7, "prior_scale": 1.5, "absolute_sigma": False}
+    for modes, coordinates in ((None, None), (3, orn.LevyCiesielski(3))):
+        ours = build(toy, "deterministic", "sdebnn", path_modes=modes, **options)
+        assert eqx.tree_equal(ours.network, orn.whiten(sdebnn, coordinates))
 
 
 def test_presets_are_the_sdebnn_s_architecture_and_budget():
@@ -70,7 +84,7 @@ def test_presets_are_the_sdebnn_s_architecture_and_budget():
         assert getattr(ours.training, name) == getattr(theirs.training, name)
     assert ours.solver == theirs.solver
     for model in ("deterministic", "ensemble", "mean-field"):
-        for network in ("odenet", "hyper-odenet"):
+        for network in ("odenet", "hyper-odenet", "sdebnn"):
             for data in ("digits", "mnist", "cifar10", "toy/cos", "uci/yacht"):
                 check_recipe(preset_recipe(data, "cpu", model, network))
             check_recipe(preset_recipe("cifar10", "paper", model, network))
@@ -107,6 +121,7 @@ def test_roughness_reaches_fit(toy: Data):
 
 
 ODENET = ("deterministic", "odenet")
+WHITENED = ("mean-field", "sdebnn")
 REFUSED = {
     "dropout": (("mc-dropout", "odenet"), {}, "`model` mc-dropout puts noise on the"),
     "flipout": (
@@ -120,7 +135,49 @@ REFUSED = {
         "give `weight_noise` plain",
     ),
     "drift": (ODENET, {"drift_widths": "3"}, "`drift_widths` does nothing for `netw"),
-    "sigma": (ODENET, {"sigma": 0.4}, "`sigma` does nothing for `model` determinist"),
+    "sigma": (ODENET, {"sigma": 0.4}, "`sigma` does nothing for `network` odenet"),
+    "sigma of an MLP": (
+        ("mc-dropout", "mlp"),
+        {"sigma": 0.4},
+        "`sigma` does nothing for `network` mlp",
+    ),
+    "modes of a drift network": (
+        ("sdebnn", None),
+        {"path_modes": 4},
+        "`path_modes` does nothing for `model` sdebnn",
+    ),
+    "drift of a whitened network": (
+        WHITENED,
+        {"drift_widths": "3"},
+        "`drift_widths` does nothing for `network` sdebnn",
+    ),
+    "tolerance of a whitened network": (
+        WHITENED,
+        {"rtol": 0.1},
+        "`rtol` does nothing for `network` sdebnn",
+    ),
+    "modes": (
+        WHITENED,
+        {"path_modes": 8, "dt": 0.25},
+        "from 1 to the 4 steps of `dt` 0.25 that have noise",
+    ),
+    "no modes": (WHITENED, {"path_modes": 0}, "`path_modes` 0 must be from 1"),
+    "modes in a window": (
+        WHITENED,
+        {"path_modes": 3, "dt": 0.25, "noise_window": "0-0.5"},
+        "from 1 to the 2 steps",
+    ),
+    "prior of standard normals": (
+        WHITENED,
+        {"weight_scale": 4.0},
+        "with `weight_scale` 4 is another prior: give `prior` gaussian",
+    ),
+    "kind of prior": (WHITENED, {"prior": "laplace"}, "`prior` laplace .*another prio"),
+    "gradient along a given path": (
+        WHITENED,
+        {"gradient": "backsolve"},
+        "`gradient` backsolve is not for `network` sdebnn",
+    ),
     "step of an MLP": (
         ("deterministic", "mlp"),
         {"dt": 0.05},

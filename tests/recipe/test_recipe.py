@@ -29,9 +29,10 @@ from ornstein.recipe.models import (
     _networks as networks,
 )
 from ornstein.recipe.options import _options as options_module
+from ornstein.recipe.presets import HANDED_OVER
 
 NAMES = {
-    "ModelName": set(families.MODELS),
+    "ModelName": {*families.MODELS, *HANDED_OVER},
     "PriorName": set(families.PRIORS),
     "WeightNoiseName": set(families.WEIGHT_NOISES),
     "LikelihoodName": {"auto", *likelihoods.LIKELIHOODS},
@@ -101,7 +102,9 @@ def test_options_of_another_family_are_refused(model, changes, option):
     """Catches an option that is passed over in silence."""
     recipe = preset_recipe("digits", model=model)
     check_recipe(recipe.changed(epochs=3))
-    with pytest.raises(ValueError, match=f"`{option}` does nothing for `model`"):
+    with pytest.raises(
+        ValueError, match=f"`{option}` does nothing for `(model|network)`"
+    ):
         check_recipe(recipe.changed(**changes))
 
 

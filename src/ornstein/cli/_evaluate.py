@@ -26,7 +26,7 @@ from ..evaluation import (
     noise_sweep,
     ood_scores,
 )
-from ..functions import with_solver
+from ..functions import has_integrator, with_solver
 from ..prediction import Fitted, FittedModel, predict
 from ..recipe import (
     SOLVERS,
@@ -103,13 +103,15 @@ class Evaluate:
         if data.task == "series":
             self._check_series(data)
         is_sampled = fit.model.posterior_parts().has_stored_samples
-        if not is_sampled:
-            fit = FittedModel(self._with_solver(fit.model), fit.likelihood, fit.state)
-        elif self._turns_the_solver():
+        if is_sampled and not has_integrator(fit.model) and self._turns_the_solver():
             raise ValueError(
                 f"{run.path} holds samples of a plain network, which has no solver: "
                 "leave --solver, --dt, --rtol, --atol and --dial out."
             )
+        turned = self._with_solver(fit.model)
+        # Samples are their own fit: each has its own scale of the likelihood.
+        is_own = fit.model is fit
+        fit = turned if is_own else FittedModel(turned, fit.likelihood, fit.state)
         if self.noise_sweep and data.task != "classification":
             raise ValueError(
                 f"--noise-sweep is about the entropy of classes, and the targets of "

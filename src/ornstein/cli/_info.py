@@ -9,7 +9,7 @@ import jax
 import tyro
 
 from ..data import list_data
-from ..recipe import PRESETS, list_recipes, provenance, versions
+from ..recipe import MAX_CHAIN_ROWS, PRESETS, list_recipes, provenance, versions
 from ..studies import EXPERIMENTS
 from ._terminal import Terminal
 
@@ -56,6 +56,10 @@ class Info:
         rows = [{"data": name} | entry for name, entry in data.items()]
         terminal.grid(f"Data sets (data folder: {folder or 'none given'})", rows)
         terminal.say("Presets: " + "; ".join(presets))
+        terminal.say(
+            "Tables without --model: --model auto, chains for up to "
+            f"{MAX_CHAIN_ROWS:,} training rows, an ensemble for more"
+        )
         terminal.table("Experiments, for `ornstein reproduce`", experiments)
         origin = provenance(command, seed=0, seconds=0.0)
         terminal.say(f"Device: {origin['device']}; compiled programs in {cache}")

@@ -15,6 +15,8 @@ from ..recipe import (
     OptimiserName,
     PresetName,
     Recipe,
+    SampledNetwork,
+    SampleRecipe,
     check_numbers,
     default_model,
     preset_recipe,
@@ -37,6 +39,8 @@ class _Peek:
     series: str | None = None
     kernel: KernelName | None = None
     optimiser: OptimiserName | None = None
+    epochs: int | None = None
+    steps: int | None = None
 
 
 def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
@@ -62,18 +66,19 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         )
     peek = _peek(args[1:]) if args[0] in ("train", "sample") else _Peek()
     model = peek.model or default_model(peek.data, time=peek.time)
+    columns = {"time": peek.time, "series": peek.series}
     recipe = preset_recipe(
         peek.data,
         peek.preset,
         model,
         peek.network,
         optimiser=peek.optimiser,
-        time=peek.time,
-        series=peek.series,
+        **columns,
     )
+    recipe = _with_own_budget(recipe, peek)
     defaults = {
         Train: Train(recipe, peek.preset),
-        Sample: Sample(preset_sampling(peek.data, peek.kernel)),
+        Sample: Sample(_sampling(peek)),
     }
     choices = tuple(
         Annotated[
@@ -96,6 +101,21 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         _check_resume(command, defaults[type(command)])
     check_numbers(command)
     return command
+
+
+def _with_own_budget(recipe: Recipe, peek: _Peek) -> Recipe:
+    """A preset whose budget stands back where one is given in other units."""
+    if peek.epochs is None and peek.steps is None:
+        return recipe
+    training = dataclasses.replace(recipe.training, epochs=None, steps=None)
+    return dataclasses.replace(recipe, training=training)
+
+
+def _sampling(peek: _Peek) -> SampleRecipe:
+    """Defaults of `sample`; the whole parse refuses a network that it does not take."""
+    is_known = peek.network in typing.get_args(SampledNetwork)
+    network = typing.cast(SampledNetwork, peek.network) if is_known else None
+    return preset_sampling(peek.data, peek.kernel, network)
 
 
 def _check_resume(given: Train | Sample, default: Train | Sample) -> None:

@@ -202,6 +202,11 @@ def read_recipe(run: RunFolder) -> Recipe:
     return Recipe.from_json(config["recipe"])
 
 
+def is_sampled(run: RunFolder) -> bool:
+    """Whether a run is one of chains."""
+    return "sampling" in _read_config(run)
+
+
 def read_sample_recipe(run: RunFolder) -> SampleRecipe:
     """The options of a run of `ornstein sample`.
 

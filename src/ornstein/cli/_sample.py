@@ -162,6 +162,7 @@ def _carry_out(
         result: dict[str, Any] = {
             "model": "samples",
             "kernel": options.kernel,
+            "network": options.network,
             "data": recipe.data.data,
             "train_seconds": calls.seconds,
             "num_chains": options.num_chains,

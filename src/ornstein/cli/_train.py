@@ -13,12 +13,18 @@ from ..evaluation import fit_scores
 from ..prediction import Prediction
 from ..recipe import (
     HELD_OUT,
+    MAX_CHAIN_ROWS,
     MODELS,
     Keys,
     Prepared,
     PresetName,
     Recipe,
+    SampleRecipe,
+    check_handed_over,
+    hand_over,
+    is_handed_over,
     kl_weight_of,
+    load_data,
     prepare,
     train,
     tune_recipe,
@@ -32,6 +38,7 @@ from ._run_folder import (
     check_kept,
     check_new,
     free_folder,
+    is_sampled,
     new_run,
     read_recipe,
     resumable,
@@ -41,6 +48,7 @@ from ._run_folder import (
     say_where,
     say_written,
 )
+from ._sample import Sample
 from ._terminal import Terminal, as_json
 
 _TABLE = (
@@ -87,6 +95,8 @@ class Train:
     """Train a Bayesian network, or a model of sequences, and judge it on test rows.
 
     A table with --time COLUMN holds sequences: --model is then latent-sde by default.
+    Other tables are sampled by Markov chains, as `ornstein sample` does, unless --model
+    names a family.
     Defaults are those of a preset for the data, the model and the network: `ornstein
     train --data mnist --model ensemble --help` shows an ensemble's on MNIST. Writes a
     run folder that `evaluate`, `predict` and --resume read.
@@ -118,6 +128,8 @@ class Train:
         """Carry it out; the result."""
         if self.resume is not None:
             return self._resume(self.resume, terminal, command)
+        if is_handed_over(self.recipe):
+            return self._hand_over(terminal, command)
         path = free_folder(self.recipe.data.data) if self.out is None else self.out
         check_new(path, inputs_of(self.recipe), overwrite=self.overwrite)
         check_outside(path, self.recipe.data.data)
@@ -141,12 +153,38 @@ class Train:
 
     def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         run = RunFolder.open(path)
+        if is_sampled(run):
+            return Sample(resume=path, json=self.json).run(terminal, command)
         with lock_folder(run.path):  # first: its recipe may be replaced
             recipe = read_recipe(run)
             check_kept(run)
             prepared = prepare(recipe)
             say_data(prepared.data, terminal)
             return _carry_out(run, prepared, terminal, command, guard=None)
+
+    def _hand_over(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        """Carry out what chains, or auto, mean once the data are read."""
+        check_handed_over(self.recipe)
+        model = self.recipe.model.model
+        if self.tune is not None or self.tune_epochs is not None:
+            raise ValueError(
+                f"--tune does nothing for --model {model}: name another --model, such "
+                "as ensemble, or leave it out."
+            )
+        recipe = hand_over(self.recipe, load_data(self.recipe))
+        if isinstance(recipe, SampleRecipe):
+            options = recipe.sampling
+            terminal.say(
+                f"--model {model}: {options.num_chains} chains of {options.kernel}, as "
+                "`ornstein sample` has them, with more options"
+            )
+            chains = Sample(recipe, self.out, self.overwrite, json=self.json)
+            return chains.run(terminal, command)
+        terminal.say(
+            f"--model {model}: {recipe.model.model}, for more than {MAX_CHAIN_ROWS:,} "
+            "training rows; --model chains samples them all the same"
+        )
+        return dataclasses.replace(self, recipe=recipe).run(terminal, command)
 
 
 def _held_out(prepared: Prepared) -> str:

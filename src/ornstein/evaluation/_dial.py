@@ -18,7 +18,7 @@ from .._types import PRNGKeyArray
 from ..data import Split
 from ..functions import Draw, has_integrator, map_draws, with_solver
 from ..network import in_inference
-from ..prediction import Fitted, FittedModel, predict
+from ..prediction import Fitted, FittedByDraw, FittedModel, predict
 from ..sde import Adaptive, Backprop, Fixed, Heun
 from ._evaluate import evaluate
 
@@ -63,6 +63,8 @@ def dial(
         TypeError: a model without a differential equation.
         ValueError: a step that does not divide depth.
     """
+    if isinstance(fit, FittedByDraw):
+        fit = fit.for_draws(num_draws)
     rows = []
     for name, model in dial_settings(fit.model, dts=dts, rtols=rtols):
         turned = FittedModel(model, fit.likelihood, fit.state)

@@ -1,5 +1,13 @@
 """Every choice of a run as options, and the run that they mean."""
 
+from ._check_sampling import check_sampling as check_sampling
+from ._hand_over import (
+    MAX_CHAIN_ROWS as MAX_CHAIN_ROWS,
+    check_handed_over as check_handed_over,
+    hand_over as hand_over,
+    is_handed_over as is_handed_over,
+)
+from ._kernels import KERNELS as KERNELS
 from ._provenance import (
     device as device,
     provenance as provenance,
@@ -22,13 +30,12 @@ from ._run_sampling import (
     sampled_prior as sampled_prior,
 )
 from ._sampling import (
-    KERNELS as KERNELS,
-    KernelName as KernelName,
     SampleRecipe as SampleRecipe,
-    build_kernel as build_kernel,
-    check_sampling as check_sampling,
-    is_minibatch as is_minibatch,
     preset_sampling as preset_sampling,
+)
+from ._sampling_options import (
+    KernelName as KernelName,
+    SampledNetwork as SampledNetwork,
     starts_from_run as starts_from_run,
 )
 from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe

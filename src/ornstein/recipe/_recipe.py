@@ -51,9 +51,14 @@ class Recipe:
     def changed(self, **changes: Any) -> "Recipe":
         """The recipe with some options changed, each by its own name.
 
+        Of `epochs` and `steps` the one that is given takes the place of the other.
+
         Raises:
             ValueError: for a name that no option has.
         """
+        for given, other in (("epochs", "steps"), ("steps", "epochs")):
+            if changes.get(given) is not None:
+                changes = {other: None} | changes
         return changed(self, changes, command="train")
 
     def to_json(self) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from ..prior import AbstractPrior, GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample, starts_of_members
 from ..train import Fit
 from ._chain_starts import choose_starts, starts_file
-from ._sampling import SampleRecipe, build_kernel
+from ._kernels import build_kernel
+from ._sampling import SampleRecipe
 from ._training import Keys, Prepared
 from .models import PRIORS
 from .options import WeightOptions

@@ -62,8 +62,7 @@ def tune_recipe(
     # The largest of all: an option that nothing reads, or too many components for the
     # rows of a batch, stop the search before it begins.
     prepare(_with_setting(recipe, {n: v[-1] for n, v in space.items()}), data)
-    epochs = trial_epochs or max(1, recipe.training.epochs // 4)
-    short, keys = recipe.changed(epochs=epochs), Keys.of(recipe)
+    short, keys = _shorter(recipe, trial_epochs), Keys.of(recipe)
 
     def make_model(setting: dict[str, float]) -> AbstractRandomFunction:
         return build_model(_with_setting(recipe, setting), data, key=keys.model)
@@ -80,6 +79,16 @@ def tune_recipe(
         options=lambda setting: fit_options(_with_setting(short, setting), data),
     )
     return _with_setting(recipe, tuning.setting), tuning
+
+
+def _shorter(recipe: Recipe, trial_epochs: int | None) -> Recipe:
+    options = recipe.training
+    if trial_epochs is not None:
+        return recipe.changed(epochs=trial_epochs)
+    if options.steps is not None:
+        return recipe.changed(steps=max(1, options.steps // 4))
+    assert options.epochs is not None
+    return recipe.changed(epochs=max(1, options.epochs // 4))
 
 
 def _values(recipe: Recipe, option: str) -> list[Any]:

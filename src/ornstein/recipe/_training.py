@@ -1,5 +1,6 @@
 """A recipe carried out: data, model, training."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -47,6 +48,8 @@ SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
 _POINTS_RATE = 0.1
 """Of points beside IVON, as a part of its own rate, which is another unit than Adam's:
 1e-2 at its preset."""
+_VALIDATED_STEPS = 500
+"""From one validation to the next, where the budget is in steps."""
 
 
 class Keys(NamedTuple):
@@ -148,11 +151,11 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
 
     Args:
         recipe: the options.
-        data: decide the augmentation.
+        data: decide the augmentation, and how many epochs hold the steps.
     """
     options = recipe.training
     return {
-        "num_epochs": options.epochs,
+        "num_epochs": options.num_epochs(len(data.train)),
         "batch_size": options.batch_size,
         "learning_rate": _rates(options),
         "optimiser": _optimisers(options),
@@ -185,7 +188,10 @@ def validation_of(recipe: Recipe, data: Data) -> Validation | None:
         return None
     patience = recipe.training.patience
     rule = None if patience is None else EarlyStopping(patience)
-    return Validation(data.validation, early_stopping=rule)
+    every, options = 1, recipe.training
+    if options.steps is not None:  # an epoch of a small table may be two steps
+        every = math.ceil(_VALIDATED_STEPS / options.steps_per_epoch(len(data.train)))
+    return Validation(data.validation, every=every, early_stopping=rule)
 
 
 def _rates(options: TrainingOptions) -> dict[str, float]:

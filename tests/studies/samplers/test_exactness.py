@@ -52,7 +52,7 @@ from ornstein.functions import Reparameterised
 from ornstein.mcmc import Langevin, _isokinetic
 from ornstein.potential import AbstractPotential, Potential
 from ornstein.prior import AbstractLeafPrior
-from ornstein.recipe._sampling import KERNELS
+from ornstein.recipe import KERNELS
 from ornstein.sgmcmc import SGHMC, SGLD, AdaptiveDriftSGLD, _sgnht
 from ornstein.sgmcmc._base import kinetic_temperature
 from ornstein.studies import EXPERIMENTS, Study

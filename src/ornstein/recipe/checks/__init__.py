@@ -8,3 +8,4 @@ from ._check import (
     check_model as check_model,
     check_recipe as check_recipe,
 )
+from ._pairs import check_standard_prior as check_standard_prior

@@ -4,7 +4,7 @@ from ...data import Data
 from ...functions import AbstractRandomFunction
 from .._recipe import Recipe
 from ..options import check_numbers
-from ._pairs import check_depth, check_pairs
+from ._pairs import check_depth, check_family, check_pairs
 from ._ranges import check_ranges
 from ._sequences import check_named, check_task
 from ._step import check_draws, check_step
@@ -19,6 +19,7 @@ def check_recipe(recipe: Recipe) -> None:
             read, and options that do not go together.
     """
     check_numbers(recipe)
+    check_family(recipe)
     check_depth(recipe)
     check_read(recipe)
     check_ranges(recipe)

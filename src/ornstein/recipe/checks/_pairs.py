@@ -1,8 +1,24 @@
 """Options that do not go together."""
 
-from ..._sentence import OptionError, does_nothing
+from ..._sentence import Option, OptionError, does_nothing
 from .._recipe import Recipe
-from ..models import MODELS, ODE_SOLVERS, network_kind
+from ..models import (
+    DRIVEN_GRADIENTS,
+    MODELS,
+    ODE_SOLVERS,
+    WHITENED,
+    network_kind,
+)
+
+
+def check_family(recipe: Recipe) -> None:
+    """Refuse a model that is none yet."""
+    if recipe.model.model not in MODELS:
+        raise OptionError(
+            "{model} {} is chosen once the data are read: give `hand_over` the recipe "
+            "and the data, and `prepare` what it returns.",
+            recipe.model.model,
+        )
 
 
 def check_depth(recipe: Recipe) -> None:
@@ -30,6 +46,10 @@ def check_pairs(recipe: Recipe) -> None:
         _check_norm(recipe)
     if recipe.model.model == "mean-field":
         _check_weight_noise(recipe)
+        if recipe.network.network == WHITENED:
+            check_standard_prior(
+                recipe.weights.prior, recipe.weights.weight_scale, "weight_scale"
+            )
     _check_ivon(recipe)
 
 
@@ -54,15 +74,45 @@ def _check_estimator(recipe: Recipe) -> None:
         )
 
 
+def check_standard_prior(prior: str, scale: float, scale_option: str) -> None:
+    """Refuse another prior than N(0, 1) over numbers that are made for it.
+
+    Args:
+        prior: the kind.
+        scale: its standard deviation.
+        scale_option: whose value that is.
+    """
+    if (prior, scale) != ("gaussian", 1.0):
+        raise OptionError(
+            "{network} sdebnn has numbers that are N(0, 1) a priori, and {prior} {} "
+            "with {} {:g} is another prior: give {prior} gaussian and {} 1.",
+            prior,
+            Option(scale_option),
+            scale,
+            Option(scale_option),
+        )
+
+
 def _check_solver(recipe: Recipe) -> None:
     name = recipe.network.network
-    if network_kind(name).has_depth and recipe.solver.solver not in ODE_SOLVERS:
+    if not network_kind(name).has_depth:
+        return
+    if recipe.solver.solver not in ODE_SOLVERS:
+        why = "follows noise that is given" if name == WHITENED else "has none"
         raise OptionError(
-            "{solver} {} is for equations with noise, and {network} {} has none: give "
-            "one of {}.",
+            "{solver} {} is for equations with noise, and {network} {} {}: give one of "
+            "{}.",
             recipe.solver.solver,
             name,
+            why,
             ", ".join(ODE_SOLVERS),
+        )
+    if name == WHITENED and recipe.solver.gradient not in DRIVEN_GRADIENTS:
+        raise OptionError(
+            "{gradient} {} is not for {network} {}, whose path is given: use "
+            "{gradient} checkpointed, which needs as little memory.",
+            recipe.solver.gradient,
+            name,
         )
 
 

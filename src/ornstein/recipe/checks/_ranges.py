@@ -10,7 +10,14 @@ from ..models import LEAST_NOISE, MODELS
 def check_ranges(recipe: Recipe) -> None:
     """Refuse numbers that training would refuse once there is a run folder."""
     options = recipe.training
-    counts = ("epochs", "batch_size", "num_draws", "accumulate", "test_draws")
+    if (options.epochs is None) == (options.steps is None):
+        raise OptionError(
+            "{epochs} and {steps} both say how long to train: give one of them, got {} "
+            "and {}.",
+            options.epochs,
+            options.steps,
+        )
+    counts = ("epochs", "steps", "batch_size", "num_draws", "accumulate", "test_draws")
     rates = ("learning_rate", "noise_learning_rate", "init_hessian")
     for name in (*counts, *rates, "clip"):
         value = getattr(options, name)

@@ -28,11 +28,13 @@ def check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> Non
             batch_size,
         )
     num_rows = batch_size // options.accumulate
-    num_steps = options.epochs * (len(data.train) // batch_size)
+    num_data = len(data.train)
+    num_epochs = options.num_epochs(num_data)
+    num_steps = num_epochs * options.steps_per_epoch(num_data)
     if num_steps > MAX_COUNT:
         raise OptionError(
             "{epochs} {} are {} steps, more than {} that are counted: give fewer.",
-            options.epochs,
+            num_epochs,
             num_steps,
             MAX_COUNT,
         )

@@ -1,6 +1,9 @@
 """From a recipe's names to random functions and likelihoods."""
 
-from ._depth_networks import ODE_SOLVERS as ODE_SOLVERS
+from ._depth_networks import (
+    DRIVEN_GRADIENTS as DRIVEN_GRADIENTS,
+    ODE_SOLVERS as ODE_SOLVERS,
+)
 from ._families import (
     MODELS as MODELS,
     PRIORS as PRIORS,
@@ -17,6 +20,7 @@ from ._latent_models import (
 from ._likelihoods import build_likelihood as build_likelihood
 from ._networks import (
     NETWORK_OPTIONS as NETWORK_OPTIONS,
+    WHITENED as WHITENED,
     build_network as build_network,
     network_kind as network_kind,
 )

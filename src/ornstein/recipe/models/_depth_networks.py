@@ -10,10 +10,19 @@ import jax
 from ..._sentence import OptionError
 from ..._types import PRNGKeyArray, PyTree
 from ...data import Data
-from ...functions import SDEBNN, HyperODENet, ODENet, WeightPrior
+from ...functions import (
+    SDEBNN,
+    GridIncrements,
+    HyperODENet,
+    LevyCiesielski,
+    ODENet,
+    WeightPrior,
+    WhitenedSDEBNN,
+    whiten,
+)
 from ...nn import TIME_LAYERS, activation_from_name
 from .._recipe import Recipe, sizes
-from ..options import SolverName
+from ..options import GradientName, SolverName
 from ._integrators import ESTIMATORS, build_integrator
 
 ODE_OPTIONS = frozenset(
@@ -26,7 +35,16 @@ ODE_OPTIONS = frozenset(
 HYPER_OPTIONS = ODE_OPTIONS | {"drift_widths", "drift_scale"}
 """Those of networks whose weights follow one too."""
 
+WHITENED_OPTIONS = (ODE_OPTIONS - {"rtol", "atol"}) | {
+    *("sigma", "prior_scale", "absolute_sigma", "rate", "reverts_to_start"),
+    *("random_layers", "noise_window", "path_modes"),
+}
+"""Those of an SDE-BNN whose path is among its parameters."""
+
 ODE_SOLVERS: tuple[SolverName, ...] = ("euler", "heun", "midpoint", "reversible-heun")
+
+DRIVEN_GRADIENTS: tuple[GradientName, ...] = ("backprop", "checkpointed")
+"""Of a solve along a path that is given."""
 
 
 def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
@@ -69,6 +87,28 @@ def build_hyper_odenet(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Hype
         drift_scale=recipe.model.drift_scale,
         key=drift_key,
     )
+
+
+def build_whitened(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> WhitenedSDEBNN:
+    """An SDE-BNN as a network over numbers that are N(0, 1) a priori.
+
+    Raises:
+        ValueError: for modes that the solver's steps do not see.
+    """
+    modes = recipe.model.path_modes
+    if modes is None:
+        return whiten(build_sdebnn(recipe, data, key=key), GridIncrements())
+    begin, end = _window(recipe.model.noise_window)
+    num_noisy = round((end - begin) / recipe.solver.dt)
+    if not 1 <= modes <= num_noisy:
+        raise OptionError(
+            "{path_modes} {} must be from 1 to the {} steps of {dt} {} that have "
+            "noise: give a number among these, or a smaller {dt}.",
+            modes,
+            num_noisy,
+            recipe.solver.dt,
+        )
+    return whiten(build_sdebnn(recipe, data, key=key), LevyCiesielski(modes))
 
 
 def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:

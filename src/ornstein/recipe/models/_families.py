@@ -164,7 +164,10 @@ SOME_READ = (
 
 MODELS: dict[ModelName, Family] = {
     "sdebnn": Family(
-        build_sdebnn, frozenset(_names(ModelOptions, SolverOptions) | _KL | _DYNAMICS)
+        build_sdebnn,
+        frozenset(
+            (_names(ModelOptions, SolverOptions) - {"path_modes"}) | _KL | _DYNAMICS
+        ),
     ),
     "mean-field": Family(_mean_field, frozenset(_NETWORK | _MEAN_FIELD | _KL)),
     "implicit": Family(

@@ -17,15 +17,20 @@ from ..options import NormName
 from ._depth_networks import (
     HYPER_OPTIONS,
     ODE_OPTIONS,
+    WHITENED_OPTIONS,
     build_hyper_odenet,
     build_odenet,
+    build_whitened,
 )
 
 _SHAPED = frozenset({"network_width", "norm"})
 _PRETRAINED = frozenset({"pretrained", "pretrained_head"})
 _LAYERED = frozenset({"width", "activation"})
-NETWORK_OPTIONS = _LAYERED | _SHAPED | _PRETRAINED | HYPER_OPTIONS
+NETWORK_OPTIONS = _LAYERED | _SHAPED | _PRETRAINED | HYPER_OPTIONS | WHITENED_OPTIONS
 """Options that only some networks read."""
+
+WHITENED = "sdebnn"
+"""The network whose parameters are N(0, 1) a priori, and take no other prior."""
 
 # Filter response normalisation comes with an activation of its own.
 NORMS: dict[NormName, dict[str, Any]] = {
@@ -133,6 +138,9 @@ _BY_NAME = {
     ),
     "hyper-odenet": NetworkKind(
         build_hyper_odenet, HYPER_OPTIONS, takes_images=False, has_depth=True
+    ),
+    WHITENED: NetworkKind(
+        build_whitened, WHITENED_OPTIONS, takes_images=False, has_depth=True
     ),
 }
 _BY_SIZE = (

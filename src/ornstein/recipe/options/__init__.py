@@ -4,6 +4,7 @@ from ._numbers import MAX_COUNT as MAX_COUNT, check_numbers as check_numbers
 from ._options import (
     ActivationName as ActivationName,
     DataOptions as DataOptions,
+    GradientName as GradientName,
     ImplicitOptions as ImplicitOptions,
     LikelihoodOptions as LikelihoodOptions,
     MixtureKLName as MixtureKLName,

@@ -1,6 +1,7 @@
 """The options of a run, part by part."""
 
 import dataclasses
+import math
 from typing import Literal
 
 ModelName = Literal[
@@ -12,8 +13,10 @@ ModelName = Literal[
     "deterministic",
     "latent-sde",
     "latent-ode",
+    "chains",
+    "auto",
 ]
-"""What `--model` takes."""
+"""What `--model` takes. The last two become another recipe once the data are read."""
 LikelihoodName = Literal[
     "auto", "categorical", "bernoulli", "gaussian", "laplace", "cauchy", "student-t"
 ]
@@ -87,9 +90,12 @@ class ModelOptions:
     """The random function.
 
     Attributes:
-        model: the family; options of another family than this are refused.
+        model: the family; options of another family than this are refused. chains is
+            what `ornstein sample` does by default; auto, for tables, is chains for up
+            to 10,000 training rows and an ensemble for more. Both take options of the
+            data, of the likelihood and the seed.
         width: hidden widths of f_h, such as 16-16; for images its channels, such as 32.
-            Of the other families: of the networks mlp, odenet and hyper-odenet.
+            Of the other families: of the networks mlp, odenet, hyper-odenet and sdebnn.
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
@@ -114,6 +120,9 @@ class ModelOptions:
             1-4; the other weights are points, constant in depth.
         noise_window: depths between which weights have noise, such as 0-0.4.
         path_per_row: each row of a training batch has its own path of the weights.
+        path_modes: of the network sdebnn: modes of each weight's path (1, 2, 4 or 8),
+            which any step of the solver can meet; by default the path's increments over
+            the steps of dt, which coarser steps can.
     """
 
     model: ModelName = "sdebnn"
@@ -137,6 +146,7 @@ class ModelOptions:
     random_layers: str = "all"
     noise_window: str = "0-1"
     path_per_row: bool = False
+    path_modes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +155,8 @@ class NetworkOptions:
 
     Attributes:
         network: mlp (of flattened inputs); odenet, with the sdebnn's f_h, and
-            hyper-odenet, whose weights follow an equation over depth too, for
+            hyper-odenet, whose weights follow an equation over depth too, and sdebnn,
+            whose weights' noise is among its parameters, all N(0, 1) a priori, for
             deterministic, ensemble and mean-field; for images lenet, alexnet, vgg16,
             resnet-DEPTH (20, 32, 44, 56, 110 for small ones, 18, 34, 50 for large ones)
             or wide-resnet-DEPTH-WIDTH, such as wide-resnet-28-10.
@@ -199,8 +210,8 @@ class WeightOptions:
         mixture: the wide one's share of a scale-mixture.
         init_scale: standard deviations of the weights at first.
         weight_noise: one draw for a batch (plain), noise on each layer's outputs
-            (local), or a draw's signs flipped by row (flipout). odenet and hyper-odenet
-            take plain.
+            (local), or a draw's signs flipped by row (flipout). odenet, hyper-odenet
+            and sdebnn take plain.
         dropout: fraction of its inputs that each layer but the first loses.
         input_dropout: fraction of the inputs that the first layer loses.
         num_members: networks of the ensemble.
@@ -261,6 +272,7 @@ class TrainingOptions:
 
     Attributes:
         epochs: passes over the training data.
+        steps: of the optimiser, instead of epochs: rounded up to whole passes.
         batch_size: examples in a step.
         learning_rate: at its peak. Of ivon the weights'; a learned scale of the
             likelihood then moves by Adam at a tenth of it.
@@ -289,12 +301,14 @@ class TrainingOptions:
             hidden units over depth, so that fewer steps solve them.
         roughness_order: the derivative over depth whose square is that roughness; 2
             for the networks odenet and hyper-odenet alone.
-        patience: epochs without progress on the validation rows before it stops.
+        patience: validations without progress before it stops; there is one after each
+            epoch, with --steps after about 500 steps.
         test_draws: functions averaged over in tests and predictions.
         seed: of everything random.
     """
 
-    epochs: int = 100
+    epochs: int | None = 100
+    steps: int | None = None
     batch_size: int = 128
     learning_rate: float = 1e-3
     noise_learning_rate: float | None = None
@@ -316,3 +330,14 @@ class TrainingOptions:
     patience: int | None = None
     test_draws: int = 32
     seed: int = 0
+
+    def num_epochs(self, num_data: int) -> int:
+        """Passes over so many rows: `epochs`, or those that hold `steps`."""
+        if self.steps is None:
+            assert self.epochs is not None  # `check_ranges`
+            return self.epochs
+        return math.ceil(self.steps / self.steps_per_epoch(num_data))
+
+    def steps_per_epoch(self, num_data: int) -> int:
+        """Whole batches in one pass over so many rows."""
+        return num_data // min(self.batch_size, num_data)

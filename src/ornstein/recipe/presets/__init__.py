@@ -1,7 +1,9 @@
 """Settings that work for a kind of data: where `ornstein train` starts from."""
 
 from ._presets import (
+    HANDED_OVER as HANDED_OVER,
     PRESETS as PRESETS,
+    TABLE_NOISE as TABLE_NOISE,
     PresetName as PresetName,
     default_model as default_model,
     kind_of_data as kind_of_data,

@@ -55,7 +55,9 @@ IMPLICIT: dict[str, dict[str, Any]] = {
         "activation": "relu",
         "scale": 0.3,
         "learn_scale": True,
-        "epochs": 200,
+        "epochs": None,
+        # Weights are points: after 20,000 the NLL of held-out rows of yacht is 46.
+        "steps": 4_000,
         "learning_rate": 3e-3,
     },
     "images": _SECTION_3_3

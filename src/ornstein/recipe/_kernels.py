@@ -1,0 +1,104 @@
+"""What moves chains, from the options of a run."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..mcmc import (
+    HMC,
+    NUTS,
+    AbstractKernel,
+    Langevin,
+    MicrocanonicalLangevin,
+    PartialHMC,
+    RandomWalkMetropolis,
+)
+from ..sgmcmc import (
+    SGHMC,
+    SGLD,
+    SGNHT,
+    AdaptiveDriftSGLD,
+    ConstantSGD,
+    Cyclical,
+    PreconditionedSGLD,
+    SamplingOnly,
+)
+from ._sampling_options import KernelName, SamplingOptions
+
+_EXPLORATION = 0.8
+"""Of a cycle."""
+SOME_ROWS = 1_000
+"""For a kernel of which only the kind or the options matter."""
+
+
+def _underdamped(o: SamplingOptions, num_data: int) -> tuple[float, float]:
+    """Step size and friction: SGD with momentum, of rate 0.02 on the mean loss."""
+    step_size = math.sqrt(0.02 / num_data) if o.step_size is None else o.step_size
+    return step_size, (1 - o.momentum) / step_size
+
+
+def _adapted(o: SamplingOptions) -> float:
+    return 0.1 if o.step_size is None else o.step_size
+
+
+def _langevin_step(o: SamplingOptions, num_data: int) -> float:
+    return 0.1 / num_data if o.step_size is None else o.step_size
+
+
+KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
+    # Adam's part moves a weight by up to 1e-3 a step, as its usual rate does.
+    "adaptive-sgld": lambda o, n: AdaptiveDriftSGLD(
+        _langevin_step(o, n), 2e-3 / _langevin_step(o, n)
+    ),
+    "constant-sgd": lambda o, n: ConstantSGD(),
+    "hmc": lambda o, n: HMC(
+        num_integration_steps=o.num_integration_steps, step_size=_adapted(o)
+    ),
+    "langevin": lambda o, n: Langevin(_adapted(o)),
+    # The first step size finds itself in a few steps; L is the warm-up's.
+    "mclmc": lambda o, n: MicrocanonicalLangevin(
+        0.01 if o.step_size is None else o.step_size
+    ),
+    "nuts": lambda o, n: NUTS(_adapted(o)),
+    "partial-hmc": lambda o, n: PartialHMC(
+        alpha=o.momentum,
+        num_integration_steps=o.num_integration_steps,
+        step_size=_adapted(o),
+    ),
+    # A step is about half its size in every weight, as RMSprop's is.
+    "psgld": lambda o, n: PreconditionedSGLD(
+        2e-3 if o.step_size is None else o.step_size
+    ),
+    "random-walk": lambda o, n: RandomWalkMetropolis(_adapted(o)),
+    "sghmc": lambda o, n: SGHMC(*_underdamped(o, n)),
+    "sgld": lambda o, n: SGLD(_langevin_step(o, n)),
+    "sgnht": lambda o, n: SGNHT(*_underdamped(o, n)),
+}
+"""What moves chains, by name: options and number of rows to a kernel."""
+
+
+def build_kernel(options: SamplingOptions, num_data: int) -> AbstractKernel:
+    """What moves the chains of a run, with the cycles of its step size.
+
+    Noise is injected where samples are taken alone, as Zhang et al. (2020) do; but not
+    of sgnht, whose thermostat would take a cold chain for one that is too hot.
+
+    Args:
+        options: the kernel, its step size and its cycles.
+        num_data: rows of the training data.
+    """
+    kernel: Any = KERNELS[options.kernel](options, num_data)
+    if options.cycles == 0:
+        return kernel
+    each = -(-options.num_samples // options.cycles) * options.thin
+    cycle = Cyclical(kernel.step_size, round(each / (1 - _EXPLORATION)), _EXPLORATION)
+    temperature = SamplingOnly(cycle, kernel.temperature)
+    if options.kernel == "sgnht":
+        temperature = kernel.temperature
+    return dataclasses.replace(kernel, step_size=cycle, temperature=temperature)
+
+
+def is_minibatch(kernel: KernelName) -> bool:
+    """Whether a kernel sees a batch at each step."""
+    return KERNELS[kernel](SamplingOptions(), SOME_ROWS).is_minibatch

@@ -1,0 +1,105 @@
+"""The options of a run of Markov chains."""
+
+import dataclasses
+from pathlib import Path
+from typing import Literal
+
+from ._chain_starts import FROM_MEMBERS, FROM_PRIOR
+from .options import ActivationName, SolverName
+
+KernelName = Literal[
+    "adaptive-sgld",
+    "constant-sgd",
+    "hmc",
+    "langevin",
+    "mclmc",
+    "nuts",
+    "partial-hmc",
+    "psgld",
+    "random-walk",
+    "sghmc",
+    "sgld",
+    "sgnht",
+]
+"""What `ornstein sample --kernel` takes."""
+SampledNetwork = Literal["mlp", "sdebnn"]
+"""What `ornstein sample --network` takes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingOptions:
+    """The network, its prior, and the chains.
+
+    Attributes:
+        kernel: what moves the chains. adaptive-sgld, constant-sgd, psgld, sghmc, sgld
+            and sgnht see a batch at each step, the others all rows.
+        network: mlp, or sdebnn: weights that move through depth, sampled in
+            coordinates in which all of w0, path and readout is N(0, 1) a priori.
+        width: hidden widths of the network (of sdebnn: of f_h), such as 50-50.
+        activation: of its hidden layers.
+        sigma: of sdebnn: diffusion of the weights, in units of their prior scale.
+        rate: of sdebnn: of the Ornstein-Uhlenbeck prior; 0 is Brownian motion.
+        start_scale: of sdebnn: standard deviation of w0 a priori, in units of
+            1/sqrt(fan-in).
+        augment: of sdebnn: zero features (channels) appended to the input.
+        solver: of sdebnn: of its differential equation.
+        dt: of sdebnn: the solver's step; it divides the depth, which is 1.
+        path_modes: of sdebnn: modes of each weight's path (1, 2, 4 or 8), which any
+            step of the solver can meet; by default the path's increments over the steps
+            of dt, which coarser steps can.
+        prior: of every weight by itself; fan-in is a gaussian in units of
+            1/sqrt(fan-in). sdebnn takes gaussian alone.
+        prior_scale: standard deviation (laplace: width) of the prior; 1 for sdebnn.
+        step_size: full-data kernels adapt it, and only start here; 0.1 by default, of
+            mclmc 0.01.
+            Minibatch kernels have a default that suits the number of rows.
+        momentum: what a step keeps of the one before, for partial-hmc, sghmc and sgnht.
+        num_integration_steps: leapfrog steps of hmc and partial-hmc.
+        start_from: where chains start: at draws of the prior that are no larger than
+            the network; at members that are optimised first; or at those of the RUN
+            (its folder) of `ornstein train --model ensemble`, one chain at each.
+        start_steps: of Adam, for members that are optimised first.
+        num_samples: kept of each chain.
+        num_warmup: steps before the first of them.
+        num_chains: side by side.
+        thin: steps from one kept sample to the next.
+        cycles: of a minibatch kernel's step size, each a cosine from its peak to 0,
+            whose first four fifths explore and whose last gives its share of the
+            samples; the warm-up is part of the first. 0 keeps the step size as it is.
+        batch_size: rows behind a step of a minibatch kernel.
+        test_draws: samples averaged over in tests and predictions.
+        seed: of everything random.
+    """
+
+    kernel: KernelName = "sghmc"
+    network: SampledNetwork = "mlp"
+    width: str = "50-50"
+    activation: ActivationName = "tanh"
+    sigma: float = 0.2
+    rate: float = 1.0
+    start_scale: float = 2.0
+    augment: int = 2
+    solver: SolverName = "euler"
+    dt: float = 0.125
+    path_modes: int | None = None
+    prior: Literal["gaussian", "fan-in", "laplace"] = "fan-in"
+    prior_scale: float = 1.5
+    step_size: float | None = None
+    momentum: float = 0.9
+    num_integration_steps: int = 20
+    start_from: str = FROM_PRIOR
+    start_steps: int = 2000
+    num_samples: int = 200
+    num_warmup: int = 500
+    num_chains: int = 4
+    thin: int = 1
+    cycles: int = 0
+    batch_size: int = 100
+    test_draws: int = 200
+    seed: int = 0
+
+
+def starts_from_run(options: SamplingOptions) -> Path | None:
+    """The run at whose members chains start, if they do."""
+    is_run = options.start_from not in (FROM_PRIOR, FROM_MEMBERS)
+    return Path(options.start_from).expanduser() if is_run else None
