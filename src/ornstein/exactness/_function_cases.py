@@ -4,7 +4,6 @@ An SDE-BNN and an implicit network that are Bayesian linear regression, a latent
 whose posterior a Kalman smoother has, and mean field by IVON on a linear network.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import equinox as eqx
@@ -21,24 +20,19 @@ from ..functions import (
     Integrator,
     LatentSDE,
     LatentStart,
-    MeanField,
     NoRecognition,
     ProcessDiffusion,
     ProcessDrift,
-    Reparameterised,
     SDEBlock,
     WeightPrior,
 )
 from ..likelihood import Gaussian, OverTime
-from ..network import Network
 from ..nn import Linear
-from ..prior import GaussianPrior
 from ..sde import KL, EulerMaruyama, Fixed, Grid, OrnsteinUhlenbeck
-from ..train import IVON
 from ._control import Chain, Seen, best_constant_gain, posterior, read, regulate
 from ._functions import FunctionCase
+from ._ivon_cases import ivon_case, linear_network
 from ._targets import LinearRegression, Moments, linear_regression
-from ._variational import mean_field_optimum
 
 SDEBNN_NUM_STEPS = 20
 SDEBNN_RATE, SDEBNN_SIGMA, SDEBNN_DEVIATION, SDEBNN_SCALE = 1.0, 0.8, 0.6, 0.6
@@ -55,8 +49,8 @@ def function_cases() -> list[FunctionCase]:
         _implicit(1),
         _implicit(2),
         _latent_sde(),
-        _ivon(_linear_network, linear_regression(), batch_size=None),
-        _ivon(_linear_network, linear_regression(), batch_size=12),
+        ivon_case(linear_network, linear_regression(), batch_size=None),
+        ivon_case(linear_network, linear_regression(), batch_size=12),
     ]
 
 
@@ -278,55 +272,6 @@ def _implicit(num_components: int) -> FunctionCase:
             "batch_size": len(target.x),
             "num_draws": 128,
             "learning_rate": 0.01,
-        },
-    )
-
-
-# A network that is affine in its weights, by natural gradients
-
-
-def _linear_network(dim: int, *, key: PRNGKeyArray) -> Linear:
-    return Linear(dim, 1, use_bias=False, key=key)
-
-
-def _make_normal(
-    network: Callable[..., Network], target: LinearRegression, *, key: PRNGKeyArray
-) -> MeanField:
-    prior = GaussianPrior(target.prior_scale)
-    noise = Reparameterised()
-    return MeanField(network(target.x.shape[1], key=key), prior, noise=noise)
-
-
-def _ivon(
-    network: Callable[..., Network], target: LinearRegression, batch_size: int | None
-) -> FunctionCase:
-    """Mean field by IVON.
-
-    Args:
-        network: a number of features and a key to a network that is linear in them, and
-            affine in its weights, of which each is the slope of one.
-        target: the data.
-        batch_size: rows of a batch; all by default.
-    """
-    num_data, dim = target.x.shape
-    batches = "" if batch_size is None else f", batches of {batch_size}"
-    rows = num_data if batch_size is None else batch_size
-    return FunctionCase(
-        f"MeanField by IVON{batches}",
-        "optimum of its bound, linear regression",
-        partial(_make_normal, network, target),
-        Split(target.x.astype(np.float32), target.y.astype(np.float32)[:, None]),
-        Gaussian(target.scale),
-        # On the unit vectors a linear layer shows its weights.
-        np.eye(dim, dtype=np.float32),
-        tuple(range(dim)),
-        mean_field_optimum(target),
-        target.posterior(),
-        {
-            "num_epochs": 6000 * rows // num_data,
-            "batch_size": rows,
-            "num_draws": 16,
-            "optimiser": IVON(),
         },
     )
 

@@ -17,6 +17,7 @@ from ._posterior_parts import PosteriorParts
 _Module = TypeVar("_Module")
 
 WEIGHTS = "weights"
+"""The label of a leaf that is trained as weights are."""
 NOISE = "noise"
 FROZEN = "frozen"
 """The label of a leaf that training leaves as it is."""

@@ -28,6 +28,7 @@ WeightNoiseName = Literal["plain", "local", "flipout"]
 NormName = Literal["batch", "frn", "none"]
 MixtureKLName = Literal["mean", "monte-carlo"]
 OptimiserName = Literal["adam", "ivon", "nesterov"]
+"""What `--optimiser` takes."""
 ScheduleName = Literal["cosine", "constant", "linear"]
 SolverName = Literal[
     "euler",
