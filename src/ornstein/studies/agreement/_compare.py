@@ -102,8 +102,12 @@ def r_hats(chains: Sequence[Chain]) -> dict[str, float]:
     if len(parts) < 2:
         return {}
     values = r_hat_of_parts(parts)
-    values = values[np.isfinite(values)]
-    quantiles = np.quantile(values, [0.5, 0.95, 1.0]).tolist()
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        return {}
+    levels = [0.5, 0.95, 1.0]
+    # Not between two values: a row whose chains never moved has an infinite one.
+    quantiles = np.quantile(values, levels, method="inverted_cdf").tolist()
     names = ("r_hat_median", "r_hat_95", "r_hat_max")
     return dict(zip(names, quantiles, strict=True))
 

@@ -106,6 +106,25 @@ def predictive(
     )
 
 
+def of_probabilities(
+    probs: Float[np.ndarray, "rows classes"], y: np.ndarray
+) -> Predictive:
+    """A distribution over classes that came without its draws.
+
+    Args:
+        probs: of the classes.
+        y: classes of the rows.
+    """
+    return Predictive(
+        num_draws=0,
+        masses=probs,
+        density=probs[np.arange(len(y)), y],
+        mean=probs,
+        sd=np.zeros_like(probs),
+        spread=np.zeros(0),
+    )
+
+
 def mixture(parts: Sequence[Predictive]) -> Predictive:
     """The distribution of all their draws together.
 
