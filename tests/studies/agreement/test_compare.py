@@ -33,8 +33,8 @@ def same_on_all_rows(masses: list[float], num_draws: int) -> Predictive:
 
 
 def test_ceiling_leaves_each_chain_out():
-    """By hand. Catches a chain held to a mixture in which it has a part (seen: 0.4 in
-    place of 0.6), to itself (0), and halves weighed as wholes."""
+    """By hand. Catches a chain held to a mixture in which it has a part (seen: a third
+    too near), to itself, and halves that count as wholes."""
     chances = ([0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.8, 0.2])
     facts = FACTS | {"num_divergent": 0}
     chains = [

@@ -37,9 +37,9 @@ def exact_mean_and_spread(problem, scale: float):
 def test_pieces_sample_the_posterior():
     """Two pieces, the second from where the first ended, against quadrature.
 
-    Catches a prior of another scale, a noise scale without its prior or held where
-    Adam left it (z = 40), and momenta that are not the mass's. 800 trajectories of a
-    quarter of a period are worth more than 200 draws.
+    Catches a noise scale with another prior (seen). The mass is no part of the law, and
+    is not seen here. 800 trajectories of a quarter of a period are worth more than 200
+    draws.
     """
     problem, scale = line(), 1.5
     start = begin(problem, scale, BUDGET, key=jax.random.key(0))

@@ -192,8 +192,12 @@ def _table(name: str) -> Problem:
     )
 
 
+def resnet20(*, key: PRNGKeyArray) -> ResNet:
+    """As Izmailov et al. (2021) have it: filter response norm and SiLU."""
+    return ResNet(20, 10, norm=FilterResponseNorm, activation=jax.nn.silu, key=key)
+
+
 def _cifar10() -> Problem:
-    """ResNet-20 as Izmailov et al. (2021) have it: filter response norm, SiLU."""
     data = load("cifar10")
     first = len(data.train) - _NUM_CIFAR_VALIDATION
     rows, probs = cifar10_rows(np.asarray(data.test.y))
@@ -203,9 +207,7 @@ def _cifar10() -> Problem:
         validation=data.train.rows(np.arange(first, len(data.train))),
         remainder=data.train.rows(np.arange(first)),
         test=data.test.rows(rows),
-        network=partial(
-            ResNet, 20, 10, norm=FilterResponseNorm, activation=jax.nn.silu
-        ),
+        network=resnet20,
         edges=None,
         has_fan_in=False,
         published=probs,
