@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
+from ornstein.agreement._problems import Problem
 from ornstein.data import Split
 from ornstein.nn import MLP, Linear, tanh
-from ornstein.studies.agreement._problems import Problem
 
 
 def line(*, num_rows: int = 20, shift: float = 0.0, seed: int = 0) -> Problem:

@@ -8,14 +8,16 @@ import jax
 import numpy as np
 import pytest
 
+from ornstein.agreement import _problems
+from ornstein.agreement._compare import scores
+from ornstein.agreement._effort import Effort
+from ornstein.agreement._predictive import of_probabilities
+from ornstein.agreement._published import cifar10_rows
 from ornstein.data import DataError, DataNotFoundError, Split
 from ornstein.network import has_batch_state
 from ornstein.nn import MLP, Flattened, num_parameters
-from ornstein.studies.agreement import _problems, _study
-from ornstein.studies.agreement._compare import scores
-from ornstein.studies.agreement._effort import Effort
-from ornstein.studies.agreement._predictive import of_probabilities
-from ornstein.studies.agreement._published import cifar10_rows
+from ornstein.studies import Study
+from ornstein.studies.samplers import _agreement as _study
 
 LABELS = np.arange(20) % 10
 
@@ -129,7 +131,7 @@ def test_a_step_on_images(tmp_path: Path, monkeypatch):
     effort = Effort(4, 1, 0, 1, 20, 1, 0)
     monkeypatch.setattr(_study, "EFFORTS", {("cifar10", "gpu"): effort})
     monkeypatch.setattr(_study.jax, "clear_caches", lambda: None)
-    study = _study.Study(
+    study = Study(
         tmp_path, "gpu", seed=0, say=lambda text: None, models=("sgd", "sghmc-cyclic")
     )
     published, *methods = _study.AGREEMENT.run(study)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._files import UnreadableError, read_npz
-from ..._types import Float, Int
-from ...data import DataError, DataNotFoundError
+from .._files import UnreadableError, read_npz
+from .._types import Float, Int
+from ..data import DataError, DataNotFoundError
 
 _FILE = "hmc/cifar10.npz"
 _NUM_CLASSES = 10

@@ -4,33 +4,29 @@ A piece is so many draws of one chain, and has the position that the next piece 
 from: an interrupted chain goes on.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
+from ...agreement import (
+    PRIOR_SCALES,
+    Budget,
+    Chain,
+    Predictive,
+    Problem,
+    begin,
+    check_same,
+    go_on,
+    nll,
+)
 from ...recipe import ScaleName
 from .._experiment import Study
-from ._hmc import Budget, begin, go_on
-from ._predictive import Predictive, mixture, nll
-from ._problems import PRIOR_SCALES, Problem
 
 BUDGETS: dict[ScaleName, Budget] = {
     "quick": Budget(2, 2, 25, 160, 500, 25),
     "full": Budget(4, 4, 500, 200, 1500, 100),
 }
 """Of the references that this program samples itself."""
-
-
-class Chain(NamedTuple):
-    """One chain of a reference, as far as it is there.
-
-    Attributes:
-        pieces: its predictive distributions, in order.
-        facts: of each piece: acceptance, gradients, seconds.
-    """
-
-    pieces: list[Predictive]
-    facts: list[dict[str, Any]]
 
 
 def choose_prior(study: Study, problem: Problem) -> float:
@@ -114,22 +110,6 @@ def found_reference(study: Study, problem: Problem, scale: float) -> list[Chain]
     return chains
 
 
-def check_same(problem: Problem, fingerprint: dict[str, Any]) -> None:
-    """Refuse a reference of other rows or of another network.
-
-    Raises:
-        ValueError: naming what differs.
-    """
-    own = problem.fingerprint
-    differs = [name for name in own if fingerprint.get(name) != own[name]]
-    if differs:
-        raise ValueError(
-            f"The reference of {problem.name} is of another "
-            f"{' and another '.join(differs)} than these methods: take its pieces "
-            "away, or bring back the data and network that it was sampled with."
-        )
-
-
 def _named(
     study: Study, problem: Problem, scale: float, chain: int, number: int
 ) -> tuple[str, dict[str, Any]]:
@@ -166,11 +146,3 @@ def _piece(
     name, settings = _named(study, problem, scale, chain, number)
     found = study.find(name, settings)
     return study.piece(name, settings, compute) if found is None else found
-
-
-def halves(chain: Chain) -> list[Predictive]:
-    """Its first and its second half; of one piece, that."""
-    half = len(chain.pieces) // 2
-    if half == 0:
-        return [chain.pieces[0]]
-    return [mixture(chain.pieces[:half]), mixture(chain.pieces[half : 2 * half])]

@@ -4,24 +4,24 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from agreement.tiny_problems import blobs, line
 from scipy.stats import norm
-from studies.agreement.tiny_problems import blobs, line
 
 from ornstein import Gaussian
-from ornstein.functions import split_r_hat
-from ornstein.prediction import Prediction
-from ornstein.studies.agreement._compare import (
+from ornstein.agreement._compare import (
+    Chain,
     ceiling,
     distances,
     r_hat_of_parts,
 )
-from ornstein.studies.agreement._predictive import (
+from ornstein.agreement._predictive import (
     Predictive,
     mixture,
     of_probabilities,
     predictive,
 )
-from ornstein.studies.agreement._reference import Chain
+from ornstein.functions import split_r_hat
+from ornstein.prediction import Prediction
 
 FACTS = {"num_gradients": 10, "seconds": 1.0, "acceptance_rate": 0.9}
 

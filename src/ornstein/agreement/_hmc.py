@@ -16,11 +16,11 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from ..._types import Array, Float, Params, PRNGKeyArray
-from ...functions import PosteriorSamples
-from ...mcmc import HMC, MCMCInfo, MCMCState, warm_up_stages
-from ...potential import Potential
-from ...prediction import predict
+from .._types import Array, Float, Params, PRNGKeyArray
+from ..functions import PosteriorSamples
+from ..mcmc import HMC, MCMCInfo, MCMCState, warm_up_stages
+from ..potential import Potential
+from ..prediction import predict
 from ._predictive import Predictive, packed, predictive, unpacked
 from ._problems import Problem
 

@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
-from ...data import Split, load
-from ...likelihood import AbstractLikelihood, Categorical, Gaussian
-from ...nn import (
+from .._types import Array, Float, Params, PRNGKeyArray, PyTree
+from ..data import Split, load
+from ..likelihood import AbstractLikelihood, Categorical, Gaussian
+from ..nn import (
     MLP,
     Conv2d,
     FilterResponseNorm,
@@ -31,9 +31,9 @@ from ...nn import (
     space_to_depth,
     tanh,
 )
-from ...potential import Potential
-from ...prior import AbstractPrior, GaussianPrior, fan_in_prior
-from ...recipe import ScaleName
+from ..potential import Potential
+from ..prior import AbstractPrior, GaussianPrior, fan_in_prior
+from ..recipe import ScaleName
 from ._published import cifar10_rows
 
 _NUM_BINS = 2000
@@ -236,6 +236,22 @@ PRIOR_SCALES: dict[str, tuple[float, ...]] = {
     "cifar10": (math.sqrt(0.2),),
 }
 """Of which validation rows choose one: in units of 1/√fan-in, or as it is."""
+
+
+def check_same(problem: Problem, fingerprint: dict[str, Any]) -> None:
+    """Refuse a reference of other rows or of another network.
+
+    Raises:
+        ValueError: naming what differs.
+    """
+    own = problem.fingerprint
+    differs = [name for name in own if fingerprint.get(name) != own[name]]
+    if differs:
+        raise ValueError(
+            f"The reference of {problem.name} is of another "
+            f"{' and another '.join(differs)} than these methods: take its pieces "
+            "away, or bring back the data and network that it was sampled with."
+        )
 
 
 def _checksum(split: Split) -> int:

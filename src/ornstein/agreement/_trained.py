@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ..._types import PRNGKeyArray
-from ...functions import (
+from .._types import PRNGKeyArray
+from ..functions import (
     AbstractRandomFunction,
     Deterministic,
     Ensemble,
@@ -17,7 +17,7 @@ from ...functions import (
     MCDropout,
     MeanField,
 )
-from ...train import KLWeight, fit, nesterov
+from ..train import KLWeight, fit, nesterov
 from ._effort import Approximation, Effort
 from ._problems import Problem
 

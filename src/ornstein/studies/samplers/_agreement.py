@@ -6,16 +6,28 @@ from typing import Any
 import jax
 
 from ..._sentence import OptionError
+from ...agreement import (
+    EFFORTS,
+    PROBLEMS,
+    SCALES,
+    Approximation,
+    Effort,
+    Predictive,
+    Problem,
+    ceiling,
+    check_same,
+    distances,
+    methods_of,
+    mixture,
+    nll,
+    of_probabilities,
+    predictive,
+    scores,
+)
 from ...prediction import predict
 from ...train import NonFiniteError
 from .._experiment import Experiment, Study
-from ._compare import ceiling, distances, scores
-from ._effort import EFFORTS, Approximation, Effort
-from ._methods import methods_of
-from ._predictive import Predictive, mixture, nll, of_probabilities, predictive
-from ._problems import PROBLEMS, SCALES, Problem
-from ._reference import (
-    check_same,
+from ._agreement_pieces import (
     choose_prior,
     found_prior,
     found_reference,

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...prediction import Fitted
-from ...recipe import ScaleName
+from ..prediction import Fitted
+from ..recipe import ScaleName
 
 
 class Effort(NamedTuple):
@@ -42,8 +42,8 @@ class Effort(NamedTuple):
 
 
 _IMAGES = Effort(100, 5000, 1500, 4, 10_000, 100, 200)
-_TABLE = Effort(64, 50_000, 1500, 4, 100_000, 100, 300)
-_QUICK_TABLE = Effort(64, 2000, 500, 2, 4000, 20, 100)
+_TABLE = Effort(64, 50_000, 20_000, 4, 100_000, 100, 300)
+_QUICK_TABLE = Effort(64, 2000, 5000, 2, 4000, 20, 100)
 
 EFFORTS: dict[tuple[str, ScaleName], Effort] = {
     ("mnist", "quick"): Effort(100, 500, 500, 2, 1000, 20, 40),

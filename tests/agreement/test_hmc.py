@@ -2,9 +2,9 @@
 
 import jax
 import numpy as np
-from studies.agreement.tiny_problems import line
+from agreement.tiny_problems import line
 
-from ornstein.studies.agreement._hmc import Budget, begin, go_on
+from ornstein.agreement._hmc import Budget, begin, go_on
 
 BUDGET = Budget(2, 2, 400, 300, 200, 50)
 

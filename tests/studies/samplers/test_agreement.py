@@ -5,20 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.agreement.tiny_problems import blobs, line
+from agreement.tiny_problems import blobs, line
 
+from ornstein.agreement import _effort, _methods, _problems, _sampled
+from ornstein.agreement._hmc import Budget
 from ornstein.cli import main
 from ornstein.data import Split
 from ornstein.studies import Study
-from ornstein.studies.agreement import (
-    _effort,
-    _methods,
-    _problems,
-    _reference,
-    _sampled,
-    _study,
+from ornstein.studies.samplers import (
+    _agreement as _study,
+    _agreement_pieces as _reference,
 )
-from ornstein.studies.agreement._hmc import Budget
 
 SHOWN = {"hmc, 2 chains", "hmc, a chain against the others"}
 

@@ -14,9 +14,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ..._types import Float
-from ...likelihood import AbstractClassLikelihood, AbstractLocationScaleLikelihood
-from ...prediction import Prediction
+from .._types import Float
+from ..likelihood import AbstractClassLikelihood, AbstractLocationScaleLikelihood
+from ..prediction import Prediction
 
 _DRAWS_AT_ONCE = 25
 _LEAST = 1e-30

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
+from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
 from ._effort import Approximate
 from ._sampled import (
     cyclic_sghmc,

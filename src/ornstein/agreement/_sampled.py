@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._types import Params, PRNGKeyArray
-from ...functions import SWAG, PosteriorSamples
-from ...mcmc import NUTS, AbstractKernel, PartialHMC
-from ...prediction import FittedModel
-from ...sampling import sample
-from ...sgmcmc import SGHMC, SGLD, Cyclical
+from .._types import Params, PRNGKeyArray
+from ..functions import SWAG, PosteriorSamples
+from ..mcmc import NUTS, AbstractKernel, PartialHMC
+from ..prediction import FittedModel
+from ..sampling import sample
+from ..sgmcmc import SGHMC, SGLD, Cyclical
 from ._effort import Approximation, Effort
 from ._hmc import inverse_mass, optimised
 from ._problems import Problem
