@@ -9,6 +9,26 @@ from typing import Any
 from docs.records import Entry, Files, Rows, Values, read, shown
 
 _NUM_SPLITS = 20
+_JUDGED = {
+    "accuracy": (
+        ("agreement", "agreement", ".3f"),
+        ("total variation", "total_variation", ".3f"),
+        ("accuracy, %", "accuracy", ".1f", 100),
+        ("NLL", "nll", ".3f"),
+        ("ECE × 10⁻²", "ece", ".1f", 100),
+    ),
+    "rmse": (
+        ("total variation", "total_variation", ".3f"),
+        ("shift of the mean", "mean_shift", ".2f"),
+        ("RMSE", "rmse", ".3f"),
+        ("NLL", "nll", ".3f"),
+    ),
+}
+_EFFORT = (
+    ("draws", "num_draws", ",d"),
+    ("gradients of all rows", "num_gradients", ",.0f"),
+    ("seconds", "seconds", ",.0f"),
+)
 
 
 def made(found: Entry) -> str:
@@ -186,7 +206,46 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         rmse, log_likelihood = rows.all("rmse").mean, rows.all("log_likelihood").mean
         return f"{_scores(name, rmse, log_likelihood)} ({len(rows)})"
 
-    found = (abs, corruptions, exactness_table, gradients, inducing_minus_plain, len)
+    def agreement_table(data: str) -> str:
+        """Methods beside the reference, those nearest to it first; or that none is."""
+        rows = files["agreement"].rows.where(data=data)
+        if not rows:
+            return "Not measured yet."
+        ceiling = [row for row in rows if row.method.startswith("hmc")]
+        nearest = sorted(
+            (row for row in rows.having("total_variation") if row not in ceiling),
+            key=lambda row: row.total_variation,
+        )
+        judged = _JUDGED["rmse" if rows.having("rmse") else "accuracy"]
+        columns = (("", "method"), *judged, *_EFFORT)
+        lines = [table([*ceiling, *nearest], *columns)]
+        for row in rows.having("failed"):
+            lines.append(f"`{row.method}` has no row: {row.failed}")
+        return "\n\n".join(lines)
+
+    def rhat_sentence(data: str) -> str:
+        """The prior's scale, and whether the reference's chains have met."""
+        rows = files["agreement"].rows.where(data=data).having("r_hat_median")
+        if not rows:
+            return ""
+        (row,) = rows
+        return (
+            f"s is {row.prior_scale:g}. R-hat of the reference: median "
+            f"{row.r_hat_median:.3f}, 95 % below {row.r_hat_95:.3f}, at most "
+            f"{row.r_hat_max:.2f}; acceptance {row.acceptance_rate:.2f}, "
+            f"{row.num_divergent} divergent."
+        )
+
+    found = (
+        abs,
+        agreement_table,
+        rhat_sentence,
+        corruptions,
+        exactness_table,
+        gradients,
+        inducing_minus_plain,
+        len,
+    )
     found += (made, max, min, runs, spread, table, table1, targets)
     return {call.__name__: call for call in (*found, uci_scores, uci_within)}
 

@@ -28,7 +28,7 @@ LAYERS = (
     ("train", "prediction", "sgmcmc", "mcmc"),
     ("sampling", "evaluation", "diagnosis", "plot", "interop"),
     ("recipe", "report"),
-    ("exactness", "studies", "cli"),
+    ("agreement", "exactness", "studies", "cli"),
 )
 HEIGHT = {unit: height for height, layer in enumerate(LAYERS) for unit in layer}
 

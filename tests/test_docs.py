@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 NAV = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
 
 # Rooms of the program, which nobody imports from: what it takes is in its `--help`.
-OF_THE_PROGRAM = {"cli", "exactness", "studies"}
+OF_THE_PROGRAM = {"agreement", "cli", "exactness", "studies"}
 
 
 def rooms(root: Path) -> dict[str, Source]:

@@ -29,7 +29,7 @@ PLACES = {
     "mnist-samplers": "samplers._mnist_samplers:MNIST_SAMPLERS",
     "bandit": "samplers._bandit:BANDIT",
     "uci": "samplers._uci:UCI",
-    "agreement": "agreement._study:AGREEMENT",
+    "agreement": "samplers._agreement:AGREEMENT",
     "ibnn-fig1": "implicit._fig1:IBNN_FIG1",
     "ibnn-fig2": "implicit._fig2:IBNN_FIG2",
     "ibnn-fig3": "implicit._fig3:IBNN_FIG3",

@@ -5,15 +5,26 @@ each half of a chain too, which shows what fewer draws cost.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import metrics
-from ..._types import Float
+from .. import metrics
+from .._types import Float
 from ._predictive import Predictive, mixture, nll
 from ._problems import Problem
-from ._reference import Chain, halves
+
+
+class Chain(NamedTuple):
+    """One chain of a reference, as far as it is there.
+
+    Attributes:
+        pieces: its predictive distributions, in order.
+        facts: of each piece: acceptance, gradients, seconds.
+    """
+
+    pieces: list[Predictive]
+    facts: list[dict[str, Any]]
 
 
 def scores(found: Predictive, problem: Problem) -> dict[str, Any]:
@@ -79,7 +90,7 @@ def ceiling(chains: Sequence[Chain], problem: Problem) -> list[dict[str, Any]]:
     for number, chain in enumerate(chains):
         others = mixture([w for n, w in enumerate(wholes) if n != number])
         one.append(_row(wholes[number], others, problem))
-        half += [_row(part, others, problem) for part in halves(chain)]
+        half += [_row(part, others, problem) for part in _halves(chain)]
     rows.append(
         {"method": "hmc, a chain against the others"}
         | _means(one)
@@ -98,12 +109,16 @@ def r_hats(chains: Sequence[Chain]) -> dict[str, float]:
 
     Quantiles over rows (and classes): the median, 95 %, and the largest.
     """
-    parts = [part for chain in chains for part in halves(chain)]
+    parts = [part for chain in chains for part in _halves(chain)]
     if len(parts) < 2:
         return {}
     values = r_hat_of_parts(parts)
-    values = values[np.isfinite(values)]
-    quantiles = np.quantile(values, [0.5, 0.95, 1.0]).tolist()
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        return {}
+    levels = [0.5, 0.95, 1.0]
+    # Not between two values: a row whose chains never moved has an infinite one.
+    quantiles = np.quantile(values, levels, method="inverted_cdf").tolist()
     names = ("r_hat_median", "r_hat_95", "r_hat_max")
     return dict(zip(names, quantiles, strict=True))
 
@@ -136,3 +151,11 @@ def _means(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _mean_fact(chains: Sequence[Chain], name: str) -> float:
     return float(np.mean([facts[name] for chain in chains for facts in chain.facts]))
+
+
+def _halves(chain: Chain) -> list[Predictive]:
+    """Its first and its second half; of one piece, that."""
+    half = len(chain.pieces) // 2
+    if half == 0:
+        return [chain.pieces[0]]
+    return [mixture(chain.pieces[:half]), mixture(chain.pieces[half : 2 * half])]

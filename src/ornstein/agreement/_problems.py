@@ -14,17 +14,31 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from ..._types import Array, Float, PRNGKeyArray
-from ...data import Split, load
-from ...likelihood import AbstractLikelihood, Categorical, Gaussian
-from ...nn import MLP, Conv2d, Linear, num_parameters, space_to_depth, tanh
-from ...potential import Potential
-from ...prior import AbstractPrior, GaussianPrior, fan_in_prior
+from .._types import Array, Float, Params, PRNGKeyArray, PyTree
+from ..data import Split, load
+from ..likelihood import AbstractLikelihood, Categorical, Gaussian
+from ..nn import (
+    MLP,
+    Conv2d,
+    FilterResponseNorm,
+    Linear,
+    ResNet,
+    fan_ins,
+    num_parameters,
+    space_to_depth,
+    tanh,
+)
+from ..potential import Potential
+from ..prior import AbstractPrior, GaussianPrior, fan_in_prior
+from ..recipe import ScaleName
+from ._published import cifar10_rows
 
 _NUM_BINS = 2000
 _START_SCALE = 0.3
+_NUM_CIFAR_VALIDATION = 5000
 _NUM_ROWS, _NUM_VALIDATION, _NUM_TEST = 1000, 2000, 2000
 
 
@@ -72,6 +86,8 @@ class Problem(NamedTuple):
         network: a new one, of a key.
         edges: of bins, for real targets; `None` for classes.
         y_scale: of one unit of the targets; 1 for classes.
+        has_fan_in: whether a prior's scale is in units of 1/√fan-in.
+        published: the reference's probabilities, where it is not sampled here.
     """
 
     name: str
@@ -81,7 +97,9 @@ class Problem(NamedTuple):
     test: Split
     network: Callable[..., Any]
     edges: np.ndarray | None
-    y_scale: float
+    y_scale: float = 1.0
+    has_fan_in: bool = True
+    published: Float[np.ndarray, "rows classes"] | None = None
 
     @property
     def likelihood(self) -> AbstractLikelihood:
@@ -97,23 +115,30 @@ class Problem(NamedTuple):
             return None
         return GaussianPrior(1.0, mean=math.log(_START_SCALE))
 
-    def potential(
-        self,
-        prior_scale: float,
-        *,
-        key: PRNGKeyArray,
-        train: Split | None = None,
-        batch_size: int = 100,
-    ) -> Potential:
+    def prior(self, network: PyTree, scale: float) -> AbstractPrior:
+        """Of the network's parameters."""
+        if self.has_fan_in:
+            return fan_in_prior(network, scale=scale)
+        return GaussianPrior(scale)
+
+    def prior_variances(self, params: Params, scale: float) -> Params:
+        """One for each of a network's arrays, or for those of a part of it."""
+        fan_in = lambda n: n if self.has_fan_in else 1
+        return jax.tree.map(
+            lambda n, a: jnp.asarray(scale**2 / fan_in(n), a.dtype),
+            fan_ins(params),
+            params,
+        )
+
+    def potential(self, prior_scale: float, *, key: PRNGKeyArray) -> Potential:
         """The posterior's energy, and a start: a new network's parameters."""
         network = self.network(key=key)
         return Potential(
             network,
-            self.train if train is None else train,
+            self.train,
             self.likelihood,
-            prior=fan_in_prior(network, scale=prior_scale),
+            prior=self.prior(network, prior_scale),
             likelihood_prior=self.likelihood_prior,
-            batch_size=batch_size,
         )
 
     def to_choose(self) -> "Problem":
@@ -144,7 +169,6 @@ def _mnist() -> Problem:
         test=rows(data.test, 0, _NUM_TEST),
         network=SmallConvNet,
         edges=None,
-        y_scale=1.0,
     )
 
 
@@ -168,19 +192,66 @@ def _table(name: str) -> Problem:
     )
 
 
+def resnet20(*, key: PRNGKeyArray) -> ResNet:
+    """As Izmailov et al. (2021) have it: filter response norm and SiLU."""
+    return ResNet(20, 10, norm=FilterResponseNorm, activation=jax.nn.silu, key=key)
+
+
+def _cifar10() -> Problem:
+    data = load("cifar10")
+    first = len(data.train) - _NUM_CIFAR_VALIDATION
+    rows, probs = cifar10_rows(np.asarray(data.test.y))
+    return Problem(
+        name="cifar10",
+        train=data.train,
+        validation=data.train.rows(np.arange(first, len(data.train))),
+        remainder=data.train.rows(np.arange(first)),
+        test=data.test.rows(rows),
+        network=resnet20,
+        edges=None,
+        has_fan_in=False,
+        published=probs,
+    )
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "mnist": _mnist,
     "yacht": lambda: _table("yacht"),
     "concrete": lambda: _table("concrete"),
+    "cifar10": _cifar10,
 }
 """What methods are compared on."""
+
+SCALES: dict[ScaleName, tuple[str, ...]] = {
+    "quick": ("mnist", "yacht", "concrete"),
+    "full": ("mnist", "yacht", "concrete"),
+    "gpu": ("cifar10",),
+}
+"""On which of them at a scale."""
 
 PRIOR_SCALES: dict[str, tuple[float, ...]] = {
     "mnist": (1.0, 1.5, 2.0, 3.0),
     "yacht": (1.0, 2.0),
     "concrete": (1.0, 2.0),
+    "cifar10": (math.sqrt(0.2),),
 }
-"""In units of 1/√fan-in, of which validation rows choose one."""
+"""Of which validation rows choose one: in units of 1/√fan-in, or as it is."""
+
+
+def check_same(problem: Problem, fingerprint: dict[str, Any]) -> None:
+    """Refuse a reference of other rows or of another network.
+
+    Raises:
+        ValueError: naming what differs.
+    """
+    own = problem.fingerprint
+    differs = [name for name in own if fingerprint.get(name) != own[name]]
+    if differs:
+        raise ValueError(
+            f"The reference of {problem.name} is of another "
+            f"{' and another '.join(differs)} than these methods: take its pieces "
+            "away, or bring back the data and network that it was sampled with."
+        )
 
 
 def _checksum(split: Split) -> int:

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from ..._types import PRNGKeyArray
-from ...functions import (
+from .._types import PRNGKeyArray
+from ..functions import (
     AbstractRandomFunction,
     Deterministic,
     Ensemble,
@@ -17,9 +17,7 @@ from ...functions import (
     MCDropout,
     MeanField,
 )
-from ...nn import fan_ins
-from ...prior import fan_in_prior
-from ...train import KLWeight, fit, nesterov
+from ..train import KLWeight, fit, nesterov
 from ._effort import Approximation, Effort
 from ._problems import Problem
 
@@ -45,6 +43,23 @@ def ensemble(
     model = Ensemble.of(problem.network, NUM_MEMBERS, key=network_key)
     found = _fitted(model, problem, effort, num_draws=NUM_MEMBERS, key=key)
     return found._replace(num_gradients=NUM_MEMBERS * found.num_gradients)
+
+
+def sgd(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    """Nesterov's momentum; the Gaussian prior as weight decay, so that it is a MAP."""
+    network_key, key = jax.random.split(key)
+    model = Deterministic(problem.network(key=network_key))
+    return _fitted(
+        model,
+        problem,
+        effort,
+        num_draws=1,
+        key=key,
+        optimiser=nesterov(1 / (prior_scale**2 * len(problem.train))),
+        learning_rate=0.05,
+    )
 
 
 def mc_dropout(
@@ -75,7 +90,7 @@ def mean_field(
     network = problem.network(key=network_key)
     model = MeanField(
         network,
-        fan_in_prior(network, scale=prior_scale),
+        problem.prior(network, prior_scale),
         init_scale=0.02,
         noise=LocalReparameterised(),
     )
@@ -135,9 +150,8 @@ def _adam_with_prior(problem: Problem, prior_scale: float) -> Callable[..., Any]
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         model, likelihood = params
-        own = jax.tree.map(
-            lambda n, w: w * n / (prior_scale**2 * num_data), fan_ins(model), model
-        )
+        variances = problem.prior_variances(model, prior_scale)
+        own = jax.tree.map(lambda w, v: w / (v * num_data), model, variances)
         prior = problem.likelihood_prior
         energy = lambda p: jnp.zeros(()) if prior is None else -prior.log_prob(p)
         scale = jax.tree.map(lambda a: a / num_data, jax.grad(energy)(likelihood))

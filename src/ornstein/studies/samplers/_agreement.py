@@ -1,22 +1,33 @@
 """Methods beside a reference of the posterior: `ornstein reproduce agreement`."""
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 
 from ..._sentence import OptionError
+from ...agreement import (
+    EFFORTS,
+    PROBLEMS,
+    SCALES,
+    Approximation,
+    Effort,
+    Predictive,
+    Problem,
+    ceiling,
+    check_same,
+    distances,
+    methods_of,
+    mixture,
+    nll,
+    of_probabilities,
+    predictive,
+    scores,
+)
 from ...prediction import predict
 from ...train import NonFiniteError
 from .._experiment import Experiment, Study
-from ._compare import ceiling, distances, scores
-from ._effort import EFFORTS, Approximation, Effort
-from ._methods import METHODS
-from ._predictive import Predictive, mixture, nll, predictive
-from ._problems import PROBLEMS, Problem
-from ._reference import (
-    check_same,
+from ._agreement_pieces import (
     choose_prior,
     found_prior,
     found_reference,
@@ -29,35 +40,35 @@ _CHOICE = 0.25
 
 def _run(study: Study) -> list[dict[str, Any]]:
     """Compute what is asked for; show all that there is."""
-    for name, method in _asked(study.models):
+    for name, method in _asked(study):
         problem = PROBLEMS[name]()
         prior_scale = choose_prior(study, problem)
-        if method == _REFERENCE:
-            sample_reference(study, problem, prior_scale)
-        else:
+        if method != _REFERENCE:
             _one(study, problem, prior_scale, method)
-    return [row for name in PROBLEMS for row in _rows(study, name)]
+        elif problem.published is None:
+            sample_reference(study, problem, prior_scale)
+    return [row for name in SCALES[study.scale] for row in _rows(study, name)]
 
 
-def _cells() -> list[tuple[str, str]]:
-    return [(name, method) for name in PROBLEMS for method in (_REFERENCE, *METHODS)]
-
-
-def _asked(models: Sequence[str]) -> list[tuple[str, str]]:
-    """The cells that `mnist`, `sgld` or `mnist/sgld` name; else all."""
+def _asked(study: Study) -> list[tuple[str, str]]:
+    """The cells that `mnist`, `sgld` or `mnist/sgld` name; else all of the scale."""
+    names = SCALES[study.scale]
+    cells = [(name, m) for name in names for m in (_REFERENCE, *methods_of(name))]
     found: dict[tuple[str, str], None] = {}
-    for model in models:
-        ours = [c for c in _cells() if model in (*c, "/".join(c))]
+    for model in study.models:
+        ours = [c for c in cells if model in (*c, "/".join(c))]
         if not ours:
             raise OptionError(
-                "{models} {} is no row of `reproduce agreement`: give a data set ({}), "
-                "a method ({}), or both, such as mnist/reference.",
+                "{models} {} is no row of `reproduce agreement` at {scale} {}: give a "
+                "data set ({}), a method ({}), or both, such as {}/{}.",
                 model,
-                ", ".join(PROBLEMS),
-                ", ".join((_REFERENCE, *METHODS)),
+                study.scale,
+                ", ".join(names),
+                ", ".join(dict.fromkeys(method for _, method in cells)),
+                *cells[0],
             )
         found |= dict.fromkeys(ours)
-    return list(found) if models else _cells()
+    return list(found) if study.models else cells
 
 
 def _rows(study: Study, name: str) -> list[dict[str, Any]]:
@@ -66,18 +77,22 @@ def _rows(study: Study, name: str) -> list[dict[str, Any]]:
     if prior_scale is None:
         return []
     problem = PROBLEMS[name]()
-    chains = found_reference(study, problem, prior_scale)
     common = {"data": name, "prior_scale": prior_scale}
-    if not chains:
-        study.say(f"{name}: no piece of the reference yet, and so nothing to compare")
-        return []
-    rows = [common | row for row in ceiling(chains, problem)]
-    reference = mixture([mixture(chain.pieces) for chain in chains])
-    for method in METHODS:
+    if problem.published is None:
+        chains = found_reference(study, problem, prior_scale)
+        if not chains:
+            study.say(f"{name}: no piece of the reference is there to compare with")
+            return []
+        rows = ceiling(chains, problem)
+        reference = mixture([mixture(chain.pieces) for chain in chains])
+    else:
+        reference = of_probabilities(problem.published, problem.test.y)
+        rows = [{"method": "hmc, as published"} | scores(reference, problem)]
+    for method in methods_of(name):
         found = _found(study, problem, prior_scale, method)
         if found is not None:
-            rows.append(common | _row(method, found, reference, problem))
-    return rows
+            rows.append(_row(method, found, reference, problem))
+    return [common | row for row in rows]
 
 
 def _row(
@@ -95,7 +110,7 @@ def _row(
 def _settings(
     study: Study, problem: Problem, prior_scale: float
 ) -> tuple[Effort, dict[str, Any]]:
-    effort = EFFORTS[problem.edges is None, study.scale]
+    effort = EFFORTS[problem.name, study.scale]
     common = {"seed": study.seed, "prior_scale": prior_scale}
     return effort, common | {"effort": effort._asdict()}
 
@@ -105,7 +120,10 @@ def _choice(
 ) -> tuple[str, dict[str, Any]]:
     """The name and the settings of the piece that chooses a method's setting."""
     _, settings = _settings(study, problem, prior_scale)
-    settings |= {"tried": list(METHODS[method].settings), "share": _CHOICE}
+    settings |= {
+        "tried": list(methods_of(problem.name)[method].settings),
+        "share": _CHOICE,
+    }
     return f"{problem.name}_{method}_setting", settings
 
 
@@ -113,7 +131,7 @@ def _found(
     study: Study, problem: Problem, prior_scale: float, method: str
 ) -> dict[str, Any] | None:
     """What a method made, if it is there already."""
-    tried = METHODS[method].settings
+    tried = methods_of(problem.name)[method].settings
     chosen = {"best": tried[0]} if len(tried) == 1 else None
     chosen = chosen or study.find(*_choice(study, problem, prior_scale, method))
     if chosen is None:
@@ -130,7 +148,7 @@ def _one(study: Study, problem: Problem, prior_scale: float, method: str) -> Non
 
     def choose() -> dict[str, Any]:
         tried = []
-        for setting in METHODS[method].settings:
+        for setting in methods_of(problem.name)[method].settings:
             rows = problem.to_choose()
             found = _made(study, rows, prior_scale, method, effort, setting, _CHOICE)
             score = None if isinstance(found, str) else nll(found[1], problem.y_scale)
@@ -139,8 +157,8 @@ def _one(study: Study, problem: Problem, prior_scale: float, method: str) -> Non
         best = min(works, key=lambda found: found["nll"], default=tried[-1])
         return {"best": best["setting"], "tried": tried}
 
-    best = METHODS[method].settings[0]
-    if len(METHODS[method].settings) > 1:
+    best = methods_of(problem.name)[method].settings[0]
+    if len(methods_of(problem.name)[method].settings) > 1:
         best = study.piece(*_choice(study, problem, prior_scale, method), choose)
         best = best["best"]
 
@@ -172,7 +190,7 @@ def _made(
     # Each fit compiles programs of its own; hundreds of them exhaust a process's maps.
     jax.clear_caches()
     key, draw_key = jax.random.split(jax.random.key(study.seed))
-    approximate = METHODS[method].approximate
+    approximate = methods_of(problem.name)[method].approximate
     effort = effort if share == 1 else effort.times(share)
     try:
         found = approximate(problem, prior_scale, effort, key=key, **setting)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...prediction import Fitted
-from ...recipe import ScaleName
+from ..prediction import Fitted
+from ..recipe import ScaleName
 
 
 class Effort(NamedTuple):
@@ -14,7 +14,7 @@ class Effort(NamedTuple):
         batch_size: rows of a minibatch.
         num_steps: of one network's fit; mean field and MC dropout take four times as
             many.
-        num_adam: whole-data gradients to a `map`.
+        num_adam: whole-data gradients to a `map`; at 0 chains start at new networks.
         num_chains: of a sampler.
         num_sg_steps: of a chain of minibatches, half of them before its first sample.
         num_samples: kept of each chain.
@@ -31,7 +31,7 @@ class Effort(NamedTuple):
 
     def times(self, share: float) -> "Effort":
         """A part of it, of the same batches and chains."""
-        cut = lambda number: max(20, round(share * number))
+        cut = lambda number: min(number, max(20, round(share * number)))
         return self._replace(
             num_steps=cut(self.num_steps),
             num_adam=cut(self.num_adam),
@@ -41,13 +41,20 @@ class Effort(NamedTuple):
         )
 
 
-EFFORTS: dict[tuple[bool, ScaleName], Effort] = {
-    (True, "quick"): Effort(100, 500, 500, 2, 1000, 20, 40),
-    (True, "full"): Effort(100, 5000, 1500, 4, 10_000, 100, 200),
-    (False, "quick"): Effort(64, 2000, 500, 2, 4000, 20, 100),
-    (False, "full"): Effort(64, 50_000, 1500, 4, 100_000, 100, 300),
+_IMAGES = Effort(100, 5000, 1500, 4, 10_000, 100, 200)
+_TABLE = Effort(64, 50_000, 20_000, 4, 100_000, 100, 300)
+_QUICK_TABLE = Effort(64, 2000, 5000, 2, 4000, 20, 100)
+
+EFFORTS: dict[tuple[str, ScaleName], Effort] = {
+    ("mnist", "quick"): Effort(100, 500, 500, 2, 1000, 20, 40),
+    ("mnist", "full"): _IMAGES,
+    ("yacht", "quick"): _QUICK_TABLE,
+    ("yacht", "full"): _TABLE,
+    ("concrete", "quick"): _QUICK_TABLE,
+    ("concrete", "full"): _TABLE,
+    ("cifar10", "gpu"): Effort(128, 40_000, 0, 1, 80_000, 40, 0),
 }
-"""By whether targets are classes, and by scale."""
+"""By problem and scale."""
 
 
 class Approximation(NamedTuple):

@@ -14,9 +14,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ..._types import Float
-from ...likelihood import AbstractClassLikelihood, AbstractLocationScaleLikelihood
-from ...prediction import Prediction
+from .._types import Float
+from ..likelihood import AbstractClassLikelihood, AbstractLocationScaleLikelihood
+from ..prediction import Prediction
 
 _DRAWS_AT_ONCE = 25
 _LEAST = 1e-30
@@ -103,6 +103,25 @@ def predictive(
         mean=values.mean(axis=0),
         sd=values.std(axis=0),
         spread=spread,
+    )
+
+
+def of_probabilities(
+    probs: Float[np.ndarray, "rows classes"], y: np.ndarray
+) -> Predictive:
+    """A distribution over classes that came without its draws.
+
+    Args:
+        probs: of the classes.
+        y: classes of the rows.
+    """
+    return Predictive(
+        num_draws=0,
+        masses=probs,
+        density=probs[np.arange(len(y)), y],
+        mean=probs,
+        sd=np.zeros_like(probs),
+        spread=np.zeros(0),
     )
 
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
+from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
 from ._effort import Approximate
 from ._sampled import (
+    cyclic_sghmc,
     map_members,
     minibatch_chains,
     nuts,
@@ -27,6 +28,7 @@ from ._trained import (
     implicit,
     mc_dropout,
     mean_field,
+    sgd,
 )
 
 _RATES = [{"rate": rate} for rate in (1.0, 0.1, 0.01)]
@@ -74,7 +76,21 @@ METHODS: dict[str, Method] = {
         partial(minibatch_chains, kernel=partial(underdamped, SGNHT)),
         _RATES,
     ),
+    "sghmc-cyclic": Method(cyclic_sghmc),
     "partial-hmc": Method(partial_hmc),
     "nuts": Method(nuts),
 }
 """What is compared, by name. A new method needs an entry here, and nothing else."""
+
+_CIFAR10 = {"sgd": Method(sgd), "sgld": METHODS["sgld"]._replace(settings=({},))} | {
+    name: METHODS[name] for name in ("ensemble", "mean-field", "sghmc-cyclic")
+}
+
+
+def methods_of(problem: str) -> dict[str, Method]:
+    """Those that a problem is small enough for.
+
+    Args:
+        problem: its name.
+    """
+    return _CIFAR10 if problem == "cifar10" else METHODS

@@ -13,16 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._types import Params, PRNGKeyArray
-from ...functions import SWAG, PosteriorSamples
-from ...mcmc import NUTS, AbstractKernel, PartialHMC
-from ...prediction import FittedModel
-from ...prior import fan_in_prior
-from ...sampling import sample
-from ...sgmcmc import SGLD
+from .._types import Params, PRNGKeyArray
+from ..functions import SWAG, PosteriorSamples
+from ..mcmc import NUTS, AbstractKernel, PartialHMC
+from ..prediction import FittedModel
+from ..sampling import sample
+from ..sgmcmc import SGHMC, SGLD, Cyclical
 from ._effort import Approximation, Effort
+from ._hmc import inverse_mass, optimised
 from ._problems import Problem
-from ._reference import optimised, prior_variances
 
 _NUM_DRAWS = 200
 _MOMENTUM = 0.9
@@ -93,6 +92,17 @@ def underdamped(
     return kind(step_size, (1 - _MOMENTUM) / step_size)
 
 
+def cyclic_sghmc(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    """The last step of each cosine cycle is a sample: Zhang et al. (2020)."""
+    step_size = math.sqrt(0.02 / len(problem.train))
+    kernel = SGHMC(
+        Cyclical(step_size, _spacing(effort)), friction=(1 - _MOMENTUM) / step_size
+    )
+    return _sampled(problem, prior_scale, effort, kernel, key=key)
+
+
 def partial_hmc(
     problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
 ) -> Approximation:
@@ -119,7 +129,7 @@ def _optima(
     found = []
     for own_key in jax.random.split(key, num):
         potential = problem.potential(prior_scale, key=own_key)
-        found.append(optimised(potential, num_steps=effort.num_adam)[0])
+        found.append(optimised(potential, num_steps=effort.num_adam))
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
 
 
@@ -132,8 +142,8 @@ def _sampled(
     key: PRNGKeyArray,
 ) -> Approximation:
     """Chains of minibatches."""
-    half = effort.num_sg_steps // 2
-    thin = max(1, half // effort.num_samples)
+    thin = _spacing(effort)
+    half = thin * effort.num_samples  # of whole cycles, where there are any
     batch_size = min(effort.batch_size, len(problem.train))
     samples = _chains(
         problem,
@@ -167,7 +177,7 @@ def _whole_data_chains(
         effort,
         kernel(
             step_size=0.005,
-            inverse_mass=prior_variances(potential, prior_scale),
+            inverse_mass=inverse_mass(problem, potential, prior_scale),
             adapt_mass=False,
         ),
         key=key,
@@ -197,7 +207,7 @@ def _chains(
         problem.train,
         problem.likelihood,
         kernel=kernel,
-        prior=fan_in_prior(network, scale=prior_scale),
+        prior=problem.prior(network, prior_scale),
         likelihood_prior=problem.likelihood_prior,
         key=key,
         num_chains=num_chains,
@@ -205,3 +215,8 @@ def _chains(
         starts=_optima(problem, prior_scale, effort, num_chains, key=start_key),
         **options,
     )
+
+
+def _spacing(effort: Effort) -> int:
+    """Steps from one kept sample of minibatches to the next."""
+    return max(10, effort.num_sg_steps // 2 // effort.num_samples)

@@ -1,1 +1,0 @@
-"""Studies of how near a method's predictive distribution is to the posterior's."""
