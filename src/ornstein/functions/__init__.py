@@ -94,9 +94,11 @@ from .weights import (
     MCDropout as MCDropout,
     MeanField as MeanField,
     NormalFamily as NormalFamily,
+    ParameterExpanded as ParameterExpanded,
     Pruned as Pruned,
     Reparameterised as Reparameterised,
     SampledKL as SampledKL,
     StickTheLandingKL as StickTheLandingKL,
+    expand_parameters as expand_parameters,
     prune as prune,
 )
