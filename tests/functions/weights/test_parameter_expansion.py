@@ -26,7 +26,7 @@ from ornstein.nn import (
     layers_of,
 )
 from ornstein.potential import Potential
-from ornstein.prior import GaussianPrior, fan_in_prior
+from ornstein.prior import GaussianPrior
 from ornstein.sgmcmc import SGHMC
 
 IMAGES, VECTORS = (2, 5, 5, 3), (4, 3)
@@ -89,7 +89,8 @@ def test_residual_networks_begin_and_end_in_the_order_of_their_tree():
     network = eqx.filter_eval_shape(make)
     layers = layers_of(network.network)
     assert (layers[0].in_size, layers[-1].out_size) == (3, 5)
-    assert network.left[0] is None and network.right[-1] is None
+    assert network.left[0] is None
+    assert network.right[-1] is None
     assert network.left[-1].shape == (layers[-1].in_size,) * 2
     assert sum(a is None for a in network.left + network.right) == 2
 
@@ -105,8 +106,6 @@ def test_residual_networks_begin_and_end_in_the_order_of_their_tree():
 def test_what_cannot_be_expanded_is_said(network: Any, said: str):
     with pytest.raises(ValueError, match=said):
         expand_parameters(network)
-    with pytest.raises(TypeError, match="must be callable"):
-        expand_parameters(3)
 
 
 def test_what_solving_cost_is_passed_on(getkey):
@@ -194,5 +193,5 @@ def test_sghmc_has_the_posterior_of_one_weight():
     energy = p**2 + q**2 + v**2 / (2 * scale**2)
     mass = np.exp(-energy - (y - product) ** 2 / (2 * sigma**2))
     mean, square = (np.sum(mass * f) / mass.sum() for f in (product, product**2))
-    z_mean, z_square = z_score(w, mean), z_score(w**2, square)
-    assert abs(z_mean) < 4.5 and abs(z_square) < 4.5, (z_mean, z_square)
+    z_scores = z_score(w, mean), z_score(w**2, square)
+    assert max(map(abs, z_scores)) < 4.5, z_scores
