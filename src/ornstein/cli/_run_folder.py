@@ -310,8 +310,10 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
     config = _read_config(run)
     check_kept(run)
     if "sampling" in config:
-        prepared = prepare(read_sample_recipe(run).recipe)
-        return run, prepared, open_sampling(prepared, run.checkpoints / SAMPLES)
+        recipe = read_sample_recipe(run)
+        prepared = prepare(recipe.recipe)
+        samples = open_sampling(recipe, prepared, run.checkpoints / SAMPLES)
+        return run, prepared, samples
     # Its weights are all in the file below: none that it started from are needed.
     prepared = prepare(read_recipe(run).changed(pretrained=None))
     final = final_path(run)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._sentence import OptionError
 from ..data import Data
-from ..functions import PosteriorSamples
+from ..functions import PosteriorSamples, expand_parameters
 from ..potential import Potential
 from ..prior import GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample, starts_of_members
@@ -92,12 +92,16 @@ def potential_arguments(recipe: SampleRecipe, prepared: Prepared) -> dict[str, A
     """Network, data, likelihood and priors of the chains, as `Potential` takes them."""
     options = recipe.sampling
     weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
-    network = network_of(prepared)
+    network = _network_of(prepared)
+    prior = PRIORS[options.prior](weights, network)
+    if options.expand_parameters:
+        network = expand_parameters(network)
+        prior = network.expanded_prior(prior)
     return {
         "network": network,
         "split": prepared.data.train,
         "likelihood": prepared.likelihood,
-        "prior": PRIORS[options.prior](weights, network),
+        "prior": prior,
         # Of the log of a learned scale, in units of standardised targets.
         "likelihood_prior": GaussianPrior(1.0),
     }
@@ -143,11 +147,14 @@ def _rows(data: Data) -> list[np.ndarray]:
     return list(map(np.asarray, jax.tree.leaves((data.train.x, data.train.y))))
 
 
-def open_sampling(prepared: Prepared, folder: Path) -> PosteriorSamples:
+def open_sampling(
+    recipe: SampleRecipe, prepared: Prepared, folder: Path
+) -> PosteriorSamples:
     """The samples that a run wrote."""
-    return load_samples(folder, network_of(prepared), prepared.likelihood)
+    network = potential_arguments(recipe, prepared)["network"]
+    return load_samples(folder, network, prepared.likelihood)
 
 
-def network_of(prepared: Prepared) -> Any:
+def _network_of(prepared: Prepared) -> Any:
     """The plain network of a run of chains."""
     return getattr(prepared.model, "network")  # noqa: B009

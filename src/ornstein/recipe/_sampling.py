@@ -28,7 +28,7 @@ from ..sgmcmc import (
     SamplingOnly,
 )
 from ._chain_starts import FROM_MEMBERS, FROM_PRIOR
-from ._recipe import Recipe, changed, read_part
+from ._recipe import Recipe, changed, read_part, sizes
 from .options import (
     ActivationName,
     DataOptions,
@@ -71,6 +71,8 @@ class SamplingOptions:
         prior: of every weight by itself; fan-in is a gaussian in units of
             1/sqrt(fan-in).
         prior_scale: standard deviation (laplace: width) of the prior.
+        expand_parameters: sample each hidden weight matrix as a product P V Q, which
+            gives the weights another prior; with sghmc this is PX-SGHMC.
         step_size: full-data kernels adapt it, and only start here; 0.1 by default, of
             mclmc 0.01.
             Minibatch kernels have a default that suits the number of rows.
@@ -97,6 +99,7 @@ class SamplingOptions:
     activation: ActivationName = "tanh"
     prior: Literal["gaussian", "fan-in", "laplace"] = "fan-in"
     prior_scale: float = 1.5
+    expand_parameters: bool = False
     step_size: float | None = None
     momentum: float = 0.9
     num_integration_steps: int = 20
@@ -312,6 +315,11 @@ def check_sampling(options: SamplingOptions) -> None:
         raise OptionError(
             "{momentum} must be at least 0 and below 1, got {}.",
             options.momentum,
+        )
+    if options.expand_parameters and not sizes(options.width, "width"):
+        raise OptionError(
+            "{expand_parameters} does nothing for a network without hidden units: "
+            "leave it out, or give {width} such as 50-50."
         )
     if options.kernel == "constant-sgd" and options.step_size is not None:
         raise OptionError(
