@@ -27,6 +27,7 @@ from ornstein.recipe import (
     prepare,
     preset_sampling,
 )
+from ornstein.recipe._run_sampling import potential_arguments
 from ornstein.recipe._sampling_options import SamplingOptions
 from ornstein.sampling import ChainProgress
 
@@ -46,7 +47,8 @@ def by_hand(run: Path):
     config = json.loads((run / "config.json").read_text())
     recipe = SampleRecipe.from_json(config["sampling"])
     prepared = prepare(recipe.recipe)
-    return recipe, prepared, open_sampling(prepared, run / "checkpoints" / "samples")
+    folder = run / "checkpoints" / "samples"
+    return recipe, prepared, open_sampling(recipe, prepared, folder)
 
 
 def test_result_is_what_the_library_says(run: Path):
@@ -173,6 +175,7 @@ def scores_of(samples, prepared):
         ("--kernel gibbs", "--kernel"),
         ("--kernel constant-sgd --step-size 0.1", "finds its own"),
         ("--width 0", "--width"),
+        ("--width none --expand-parameters", "--expand-parameters does nothing"),
         ("--cycles 2", "--cycles does nothing for --kernel hmc"),
         ("--kernel constant-sgd --cycles 2", "does nothing for --kernel constant-sgd"),
         ("--kernel sgld --cycles 251", "--cycles must be from 0 to --num-samples 250"),
@@ -356,3 +359,26 @@ def test_chains_go_round_in_cycles(tmp_path: Path):
     # Three samples of each cycle of 45 steps: at its steps 36, 39 and 42.
     expected = 0.5 * (1 + np.cos(np.pi * np.array([36, 39, 42]) / 45)) * 1e-6
     np.testing.assert_allclose(sizes, np.tile(expected, 2), rtol=1e-3)
+
+
+def test_products_of_matrices_are_sampled(tmp_path: Path, capsys):
+    """A run is read back as what it sampled, and its prior is that of P, V and Q.
+
+    Catches samples that are read as those of the plain network, and matrices whose
+    prior is that of a weight.
+    """
+    path = tmp_path / "run"
+    options = f"{TINY} --expand-parameters --prior laplace --out {path}"
+    assert main(["sample", *options.split()]) == 0
+    recipe, prepared, samples = by_hand(path)
+    arguments = potential_arguments(recipe, prepared)
+    matrices = [np.shape(a) for a in samples.network_at(0).left if a is not None]
+    assert matrices == [(3, 3)]
+    assert arguments["prior"].priors.left.scale == pytest.approx(0.5**0.5)
+    assert isinstance(arguments["prior"].priors.network, orn.LaplacePrior)
+    result = json.loads((path / "result.json").read_text())
+    assert result["num_parameters"] == 3 * 2 + 3 + 1 + 2 * 9
+    capsys.readouterr()
+    assert main(["evaluate", str(path), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["nll"] == pytest.approx(result["nll"], rel=1e-5)

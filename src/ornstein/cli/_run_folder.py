@@ -324,7 +324,7 @@ def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
     if "sampling" in config:
         recipe = read_sample_recipe(run)
         prepared = prepare(recipe.recipe)
-        samples = open_sampling(prepared, run.checkpoints / SAMPLES)
+        samples = open_sampling(recipe, prepared, run.checkpoints / SAMPLES)
         return run, prepared, samples.with_prior(sampled_prior(recipe, prepared))
     # Its weights are all in the file below: none that it started from are needed.
     prepared = prepare(read_recipe(run).changed(pretrained=None))

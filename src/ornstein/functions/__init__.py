@@ -103,10 +103,12 @@ from .weights import (
     MCDropout as MCDropout,
     MeanField as MeanField,
     NormalFamily as NormalFamily,
+    ParameterExpanded as ParameterExpanded,
     PriorFamily as PriorFamily,
     Pruned as Pruned,
     Reparameterised as Reparameterised,
     SampledKL as SampledKL,
     StickTheLandingKL as StickTheLandingKL,
+    expand_parameters as expand_parameters,
     prune as prune,
 )

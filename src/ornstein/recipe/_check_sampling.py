@@ -2,6 +2,7 @@
 
 from .._sentence import Option, OptionError, does_nothing
 from ._kernels import SOME_ROWS, build_kernel, is_minibatch
+from ._recipe import sizes
 from ._sampling_options import SamplingOptions
 from .checks import check_standard_prior
 from .models import WHITENED
@@ -37,6 +38,16 @@ def check_sampling(options: SamplingOptions) -> None:
         check_standard_prior(options.prior, options.prior_scale, "prior_scale")
     else:
         _check_no_path(options)
+    if options.expand_parameters and not sizes(options.width, "width"):
+        raise OptionError(
+            "{expand_parameters} does nothing for a network without hidden units: "
+            "leave it out, or give {width} such as 50-50."
+        )
+    if options.expand_parameters and options.network == WHITENED:
+        raise OptionError(
+            "{expand_parameters} changes the prior of weight matrices, and {network} "
+            "sdebnn has standard normals in their place: leave it out."
+        )
     if options.kernel == "constant-sgd" and options.step_size is not None:
         raise OptionError(
             "{step_size} does nothing for {kernel} constant-sgd, which finds its own: "

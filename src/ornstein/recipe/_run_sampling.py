@@ -9,7 +9,7 @@ import numpy as np
 
 from .._sentence import OptionError
 from ..data import Data
-from ..functions import PosteriorSamples
+from ..functions import PosteriorSamples, expand_parameters
 from ..potential import Potential
 from ..prior import AbstractPrior, GaussianPrior
 from ..sampling import SamplingCallback, load_samples, sample, starts_of_members
@@ -91,11 +91,12 @@ def run_sampling(
 
 def potential_arguments(recipe: SampleRecipe, prepared: Prepared) -> dict[str, Any]:
     """Network, data, likelihood and priors of the chains, as `Potential` takes them."""
+    network, prior = _network_and_prior(recipe, prepared)
     return {
-        "network": network_of(prepared),
+        "network": network,
         "split": prepared.data.train,
         "likelihood": prepared.likelihood,
-        "prior": sampled_prior(recipe, prepared),
+        "prior": prior,
         # Of the log of a learned scale, in units of standardised targets.
         "likelihood_prior": GaussianPrior(1.0),
     }
@@ -108,9 +109,7 @@ def sampled_prior(recipe: SampleRecipe, prepared: Prepared) -> AbstractPrior:
         recipe: the options.
         prepared: what `prepare(recipe.recipe)` built.
     """
-    options = recipe.sampling
-    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
-    return PRIORS[options.prior](weights, network_of(prepared))
+    return _network_and_prior(recipe, prepared)[1]
 
 
 def check_members(
@@ -153,11 +152,23 @@ def _rows(data: Data) -> list[np.ndarray]:
     return list(map(np.asarray, jax.tree.leaves((data.train.x, data.train.y))))
 
 
-def open_sampling(prepared: Prepared, folder: Path) -> PosteriorSamples:
+def open_sampling(
+    recipe: SampleRecipe, prepared: Prepared, folder: Path
+) -> PosteriorSamples:
     """The samples that a run wrote."""
-    return load_samples(folder, network_of(prepared), prepared.likelihood)
+    network, _ = _network_and_prior(recipe, prepared)
+    return load_samples(folder, network, prepared.likelihood)
 
 
-def network_of(prepared: Prepared) -> Any:
-    """The plain network of a run of chains."""
-    return getattr(prepared.model, "network")  # noqa: B009
+def _network_and_prior(
+    recipe: SampleRecipe, prepared: Prepared
+) -> tuple[Any, AbstractPrior]:
+    """What moves, and how it is distributed a priori."""
+    options = recipe.sampling
+    weights = WeightOptions(prior=options.prior, weight_scale=options.prior_scale)
+    network: Any = getattr(prepared.model, "network")  # noqa: B009
+    prior = PRIORS[options.prior](weights, network)
+    if not options.expand_parameters:
+        return network, prior
+    expanded = expand_parameters(network)
+    return expanded, expanded.expanded_prior(prior)

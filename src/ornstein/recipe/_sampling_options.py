@@ -50,6 +50,8 @@ class SamplingOptions:
         prior: of every weight by itself; fan-in is a gaussian in units of
             1/sqrt(fan-in). sdebnn takes gaussian alone.
         prior_scale: standard deviation (laplace: width) of the prior; 1 for sdebnn.
+        expand_parameters: sample each hidden weight matrix as a product P V Q, which
+            gives the weights another prior; with sghmc this is PX-SGHMC.
         step_size: full-data kernels adapt it, and only start here; 0.1 by default, of
             mclmc 0.01.
             Minibatch kernels have a default that suits the number of rows.
@@ -84,6 +86,7 @@ class SamplingOptions:
     path_modes: int | None = None
     prior: Literal["gaussian", "fan-in", "laplace"] = "fan-in"
     prior_scale: float = 1.5
+    expand_parameters: bool = False
     step_size: float | None = None
     momentum: float = 0.9
     num_integration_steps: int = 20

@@ -4,6 +4,10 @@ from ._deterministic import Deterministic as Deterministic
 from ._ensemble import Ensemble as Ensemble
 from ._mc_dropout import MCDropout as MCDropout
 from ._mean_field import MeanField as MeanField
+from ._parameter_expansion import (
+    ParameterExpanded as ParameterExpanded,
+    expand_parameters as expand_parameters,
+)
 from ._prune import Pruned as Pruned, prune as prune
 from ._swag import SWAG as SWAG
 from ._variational import (

@@ -269,7 +269,7 @@ def _is_complete(folder: Path) -> bool:
 def _load(folder: Path, prepared: Prepared, recipe: Recipe | SampleRecipe) -> Fitted:
     checkpoints = folder / "checkpoints"
     if isinstance(recipe, SampleRecipe):
-        return open_sampling(prepared, checkpoints / _SAMPLES)
+        return open_sampling(recipe, prepared, checkpoints / _SAMPLES)
     like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
     return FittedModel(*load_model(checkpoints / _FINAL, like))
 
