@@ -147,7 +147,7 @@ CASES = {
     "predict level": ("predict run x.csv -o p.csv --interval 2", "--interval must lie"),
     "option of another model": (
         "train --model mean-field --sigma 0.3 --out new",
-        "--sigma does nothing for --model mean-field",
+        "--sigma does nothing for --network mlp",
     ),
     "weight option of an SDE-BNN": (
         f"train {TINY} --dropout 0.3 --out new",
@@ -197,7 +197,7 @@ CASES = {
     "weight decay": (f"train {TINY} --weight-decay=-1 --out new", "not be negative"),
     "tune sigma of a network": (
         "train --model ensemble --tune sigma --validation-fraction 0.2 --out new",
-        "--sigma does nothing for --model ensemble",
+        "--sigma does nothing for --network mlp",
     ),
     "tune components of a network": (
         "train --model ensemble --tune components --out new",

@@ -137,8 +137,8 @@ REFUSED = {
     "seeds": ({"quick": QUICK | {"seeds": [1, 1]}}, "a seed that is repeated"),
     "no seeds": ({"quick": QUICK | {"seeds": []}}, "must be a list of whole numbers"),
     "sampler's": (
-        {"quick": QUICK | {"options": {"kernel": "hmc", "sigma": 1.0}}},
-        "no option 'sigma': `ornstein sample --help`",
+        {"quick": QUICK | {"options": {"kernel": "hmc", "epochs": 1}}},
+        "no option 'epochs': `ornstein sample --help`",
     ),
 }
 

@@ -181,7 +181,8 @@ def test_latent_model_is_chosen_for_sequences_alone():
     assert (
         default_model("toy/gbm") == default_model("own.csv", time="t") == "latent-sde"
     )
-    assert default_model("own.csv") == default_model("digits") == "sdebnn"
+    assert default_model("own.csv") == "auto"
+    assert default_model("digits") == "sdebnn"
 
 
 @pytest.mark.parametrize("model", ["latent-sde", "latent-ode"])
