@@ -86,6 +86,9 @@ def expand_parameters(network: Any, *, include_ends: bool = False) -> ParameterE
     `expanded_prior`, under which W is a product of three normals: near 0 and far out
     more often than one normal, and dependent between entries.
 
+    Slopes grow with P and Q: a step that suits the plain network may be too large, and
+    the authors take a third of it.
+
     Chains start at draws of the prior unless told otherwise; `sample(jitter=0.0)`
     starts them at $P = Q = I$, as the authors do.
 
