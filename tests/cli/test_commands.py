@@ -105,7 +105,8 @@ def test_predict_writes_target_units(tmp_path: Path, capsys):
     (tmp_path / "own.csv").write_text("\n".join(["a,y", *rows, ""]))
     run, table = tmp_path / "run", tmp_path / "p.csv"
     options = TINY.replace("toy/cos", str(tmp_path / "own.csv"))
-    assert main(["train", *options.split(), "--target", "y", "--out", str(run)]) == 0
+    args = ["train", *options.split(), "--model", "sdebnn", "--target", "y"]
+    assert main([*args, "--out", str(run)]) == 0
     own = str(tmp_path / "own.csv")
     assert main(["predict", str(run), own, "-o", str(table), "--interval", "0.5"]) == 0
     with table.open(newline="") as file:

@@ -382,3 +382,13 @@ def test_products_of_matrices_are_sampled(tmp_path: Path, capsys):
     assert main(["evaluate", str(path), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["nll"] == pytest.approx(result["nll"], rel=1e-5)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("sghmc", 3), ("sgnht", 3), ("sgld", 9)])
+def test_products_take_smaller_steps_by_default(name, factor):
+    """Catches (seen) the plain network's step, at which chains of yacht diverge."""
+    make = lambda **options: build_kernel(SamplingOptions(kernel=name, **options), 277)
+    plain, products = make(), make(expand_parameters=True)
+    assert products.step_size == pytest.approx(plain.step_size / factor)
+    given = make(expand_parameters=True, step_size=1e-3)
+    assert given.step_size == 1e-3

@@ -5,6 +5,7 @@ from ._cases import (
     ClaimedCase as ClaimedCase,
     LinearCase as LinearCase,
     command_line_cases as command_line_cases,
+    expanded_claims as expanded_claims,
     linear_cases as linear_cases,
     linear_claims as linear_claims,
     logistic_claims as logistic_claims,
@@ -18,6 +19,10 @@ from ._chains import (
     known as known,
     run_chains as run_chains,
     warm_state as warm_state,
+)
+from ._expanded_weight import (
+    ExpandedWeight as ExpandedWeight,
+    expanded_weight as expanded_weight,
 )
 from ._function_cases import function_cases as function_cases
 from ._functions import (

@@ -267,6 +267,22 @@ def logistic_claims() -> list[ClaimedCase]:
     ]
 
 
+def expanded_claims() -> list[ClaimedCase]:
+    """Samplers on an expanded weight, PX-SGHMC first."""
+    return [
+        ClaimedCase(
+            "SGHMC, expanded parameters",
+            lambda step: SGHMC(step, 4.0),
+            0.02,
+            Plan(60, num_samples=24, num_chains=6144),
+            False,
+        ),
+        ClaimedCase(
+            "HMC, expanded parameters", _hmc(5), 0.25, Plan(4, num_samples=16), True
+        ),
+    ]
+
+
 def _hmc(num_integration_steps: int) -> Callable[[float], HMC]:
     return lambda step_size: HMC(
         num_integration_steps=num_integration_steps, step_size=step_size

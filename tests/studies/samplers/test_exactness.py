@@ -15,6 +15,7 @@ import pytest
 from ornstein.exactness._cases import (
     CONSTANT_SGD,
     command_line_cases,
+    expanded_claims,
     linear_cases,
     logistic_claims,
 )
@@ -27,6 +28,7 @@ from ornstein.exactness._chains import (
     run_chains,
     warm_state,
 )
+from ornstein.exactness._expanded_weight import expanded_weight
 from ornstein.exactness._moment_equation import (
     drift_map,
     gradient_map,
@@ -252,6 +254,37 @@ def test_logistic_row():
     target = logistic_regression()
     (claim,) = [claim for claim in logistic_claims() if claim.method == "Langevin"]
     rows = claimed_rows(claim, target, known(target.quadrature()), seed=0)
+    assert is_green(rows)
+    assert all(row["power"] <= 0.1 for row in rows)
+
+
+@pytest.mark.parametrize("left_scale", [0.5**0.5, 1.0, 1e3])
+def test_expanded_weight_row(left_scale: float):
+    """HMC over (v, p, q): green, and red where P's prior is wider, or left out."""
+    weight = expanded_weight()
+    exact = weight.quadrature()
+    np.testing.assert_allclose(
+        weight.quadrature(181, 6.0).covariance, exact.covariance, rtol=1e-6
+    )
+    potential = weight.potential(BATCH_SIZE)
+    prior_scale = lambda u: u.prior.priors.left.scale
+    assert prior_scale(potential) == pytest.approx(0.5**0.5)
+    potential = eqx.tree_at(prior_scale, potential, jnp.asarray(left_scale))
+    (claim,) = [claim for claim in expanded_claims() if claim.is_exact]
+    kernel = claim.make(claim.step_size)
+    key = jax.random.key(0)
+    start = jax.tree.map(jnp.zeros_like, potential.start)
+    state = warm_state(kernel, potential, start, num_steps=0, key=key)
+    samples = run_chains(kernel, potential, state, plan=claim.plan, key=key)
+    rows = compare(estimate(samples), known(exact), exact)
+    assert is_green(rows) == (left_scale == 0.5**0.5)
+
+
+@pytest.mark.slow
+def test_expanded_sghmc_row():
+    weight = expanded_weight()
+    (claim,) = [claim for claim in expanded_claims() if not claim.is_exact]
+    rows = claimed_rows(claim, weight, known(weight.quadrature()), seed=0)
     assert is_green(rows)
     assert all(row["power"] <= 0.1 for row in rows)
 

@@ -72,12 +72,12 @@ class ParameterExpanded(eqx.Module):
 def expand_parameters(network: Any, *, include_ends: bool = False) -> ParameterExpanded:
     r"""Each layer's weights as $W = P V Q$, with $P = Q = I$ at first: PX-SGMCMC.
 
-    For small steps $\varepsilon$ along $-\nabla U$ in P, V and Q, those of W are along
+    A small step along $-\nabla U$ in P, V and Q moves W along
 
-    $$P P^\top\, \nabla_W U\, Q^\top Q
-        + (P V)(P V)^\top\, \nabla_W U + \nabla_W U\, (V Q)^\top (V Q)$$
+    $$-P P^\top\, \nabla_W U\, Q^\top Q
+        - (P V)(P V)^\top\, \nabla_W U - \nabla_W U\, (V Q)^\top (V Q)$$
 
-    (the last two for Q and for P): a preconditioner that grows with the singular values
+    (by V, by Q and by P): a preconditioner that grows with the singular values
     of P, V and Q, so that chains go further in as many steps. `sample` with `SGHMC` is
     PX-SGHMC, and with any other kernel the same idea; networks of the samples have
     `collapse()`.
@@ -85,6 +85,9 @@ def expand_parameters(network: Any, *, include_ends: bool = False) -> ParameterE
     **The posterior is another one.** What is sampled exactly is the posterior under
     `expanded_prior`, under which W is a product of three normals: near 0 and far out
     more often than one normal, and dependent between entries.
+
+    Slopes grow with P and Q: a step that suits the plain network may be too large, and
+    the authors take a third of it.
 
     Chains start at draws of the prior unless told otherwise; `sample(jitter=0.0)`
     starts them at $P = Q = I$, as the authors do.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..._types import PRNGKeyArray
@@ -21,6 +22,7 @@ from ...exactness import (
     NUM_MEMBERS,
     ClaimedCase,
     Estimate,
+    ExpandedWeight,
     LinearCase,
     LinearRegression,
     LogisticRegression,
@@ -31,6 +33,8 @@ from ...exactness import (
     draw_swag,
     ensemble_rows,
     estimate,
+    expanded_claims,
+    expanded_weight,
     extrapolate,
     fit_mean_field,
     function_cases,
@@ -58,6 +62,7 @@ from ...sgmcmc import SGLD, WithControlVariate
 from .._experiment import Experiment, Study
 
 _LINEAR, _LOGISTIC = "linear regression", "logistic regression"
+_EXPANDED = "one expanded weight, by quadrature"
 _REFERENCE_PLAN = Plan(2, num_samples=32, num_chains=4096)
 _NUM_ITERATES, _SWAG_RANK = 60, 20
 _LEFT_OUT = (
@@ -130,6 +135,12 @@ def _run(study: Study) -> list[dict[str, Any]]:
         compute = lambda c=claim: claimed_rows(c, logistic, reference, seed=study.seed)
         kernel = claim.make(claim.step_size)
         add(claim.method, _LOGISTIC, _settings(kernel, [claim.plan, kept]), compute)
+    weight = expanded_weight()
+    by_sum = known(weight.quadrature())
+    for claim in expanded_claims():
+        compute = lambda c=claim: claimed_rows(c, weight, by_sum, seed=study.seed)
+        kernel = claim.make(claim.step_size)
+        add(claim.method, _EXPANDED, _settings(kernel, [claim.plan]), compute)
     study.say(_LEFT_OUT)
     return rows
 
@@ -166,7 +177,7 @@ def linear_rows(case: LinearCase, *, seed: int) -> list[dict[str, Any]]:
 
 def claimed_rows(
     case: ClaimedCase,
-    target: LinearRegression | LogisticRegression,
+    target: LinearRegression | LogisticRegression | ExpandedWeight,
     reference: Estimate,
     *,
     seed: int,
@@ -180,7 +191,7 @@ def claimed_rows(
         seed: of the chains.
     """
     potential = target.potential(BATCH_SIZE)
-    start = position_at(target, 0.0)
+    start = jax.tree.map(jnp.zeros_like, potential.start)
     keys = jax.random.split(jax.random.key(seed), 2)
 
     def found(step_size: float, plan: Plan, key: PRNGKeyArray) -> Estimate:
