@@ -201,7 +201,7 @@ def test_other_families_draws_and_scales():
     fit = lambda model: orn.Fit(model, orn.Gaussian(0.1), None, {})
     assert names(fit(orn.MeanField(network, init_scale=0.1))) == []
     assert set(names(fit(orn.MeanField(network, init_scale=1e-6)))) == {
-        *("draws-agree", "diffusion-gone")
+        *("draws-agree", "diffusion-gone", "bound-underfitted")
     }
     nodes = orn.ImplicitBNN(network, num_components=2, key=jr.key(1))
     assert names(fit(nodes)) == []
