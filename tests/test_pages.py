@@ -40,7 +40,8 @@ def test_bands_are_those_of_their_file():
 def test_every_page_of_results_is_there():
     """Catches a page written by hand beside the templates."""
     folder = render.ROOT / "docs" / "results"
-    names = {"depth", "images", "sequences", "implicit", "samplers", "speed"}
+    names = {"agreement", "depth", "images", "sequences", "implicit", "samplers"}
+    names |= {"speed"}
     assert {path.stem for path in folder.glob("*.md")} == names
     assert {path.stem for path in PAGES} == names | {"README"}
 

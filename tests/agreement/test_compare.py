@@ -50,6 +50,8 @@ def test_ceiling_leaves_each_chain_out():
     assert (whole["num_draws"], one["num_draws"], half["num_draws"]) == (24, 8, 4)
     assert "agreement" not in whole
     assert (whole["num_gradients"], half["num_gradients"]) == (60, 10)
+    short = [Chain(chain.pieces[:1], chain.facts[:1]) for chain in chains]
+    assert len(ceiling(short, blobs())) == 2  # a piece is no half
 
 
 def test_distances_of_classes():

@@ -96,6 +96,8 @@ def ceiling(chains: Sequence[Chain], problem: Problem) -> list[dict[str, Any]]:
         | _means(one)
         | {"num_gradients": float(np.mean(gradients))}
     )
+    if len(half) == len(one):  # no chain has a second piece yet
+        return rows
     rows.append(
         {"method": "hmc, half a chain against the others"}
         | _means(half)

@@ -30,11 +30,14 @@ class Effort(NamedTuple):
     num_warmup: int
 
     def times(self, share: float) -> "Effort":
-        """A part of it, of the same batches and chains."""
+        """A part of it, of the same batches and chains, from as good a start.
+
+        A learned noise scale is smallest at an optimum: a step that is stable from half
+        of the way to it may not be from there.
+        """
         cut = lambda number: min(number, max(20, round(share * number)))
         return self._replace(
             num_steps=cut(self.num_steps),
-            num_adam=cut(self.num_adam),
             num_sg_steps=cut(self.num_sg_steps),
             num_samples=cut(self.num_samples),
             num_warmup=cut(self.num_warmup),

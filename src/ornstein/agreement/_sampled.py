@@ -93,10 +93,15 @@ def underdamped(
 
 
 def cyclic_sghmc(
-    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    *,
+    rate: float = 1.0,
+    key: PRNGKeyArray,
 ) -> Approximation:
     """The last step of each cosine cycle is a sample: Zhang et al. (2020)."""
-    step_size = math.sqrt(0.02 / len(problem.train))
+    step_size = math.sqrt(0.02 * rate / len(problem.train))
     kernel = SGHMC(
         Cyclical(step_size, _spacing(effort)), friction=(1 - _MOMENTUM) / step_size
     )
