@@ -21,7 +21,12 @@ from ornstein.functions import (
 from ornstein.likelihood import Gaussian
 from ornstein.network import parameter_masks, parameter_parts
 from ornstein.nn import MLP
-from ornstein.prior import DistributionPrior, GaussianPrior
+from ornstein.prior import (
+    DistributionPrior,
+    GaussianPrior,
+    fan_in_prior,
+    normal_leaves,
+)
 
 X = np.linspace(-1, 1, 8, dtype=np.float32)[:, None]
 
@@ -139,6 +144,25 @@ def test_a_part_put_back():
     assert {k: float(v) for k, v in terms.items()} == pytest.approx(
         {k: float(v) for k, v in before.items()}
     )
+
+
+@pytest.mark.parametrize("is_by_leaf", [False, True])
+def test_a_posterior_that_is_the_prior_is_put_back_to_itself(is_by_leaf: bool):
+    """Draw by draw: an audit is to see no change where there is none. Catches (seen)
+    draws with a noise of their own, of which 32 differ from 32 others by 0.05 nats a
+    row and six times the standard error over 500 rows."""
+    network = MLP(2, 1, (3,), key=jr.key(0))
+    prior = fan_in_prior(network) if is_by_leaf else GaussianPrior(0.5)
+    model = MeanField(network, prior)
+    mean = jax.tree.map(jnp.zeros_like, model.family.mean)
+    scale = jax.tree.map(
+        lambda m, p: jnp.full_like(m, p.scale), mean, normal_leaves(prior, mean)
+    )
+    model = eqx.tree_at(lambda m: m.family, model, NormalFamily.around(mean, scale))
+    put_back = model.posterior_parts().at_prior(("weights",), jr.key(1))
+    x = jnp.ones((4, 2))
+    ours, theirs = (f(x, key=jr.key(2), index=5).output for f in (model, put_back))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
 def samples_of(network: Any) -> PosteriorSamples:
