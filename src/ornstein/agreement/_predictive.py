@@ -42,8 +42,9 @@ class Predictive(NamedTuple):
     spread: Float[np.ndarray, "*rows_values"]
 
     def to_json(self, *, has_sd: bool) -> dict[str, Any]:
-        """Compressed, the large ones in 16 bits: errors are below 5e-4 of each mass,
-        and masses below 3e-8 are none.
+        """Compressed, the large ones in 16 bits.
+
+        Errors are below 5e-4 of each mass, and masses below 3e-8 are none.
 
         Args:
             has_sd: keep `sd` too, which R-hat needs; else it comes back as zeros.
