@@ -174,7 +174,7 @@ def samples_of(network: Any) -> PosteriorSamples:
 def test_samples_put_back():
     """Every sample's part is a fresh draw of the prior, and other parts stay. A network
     of parts is known to be standard normal, of another the prior must be given. Catches
-    (seen) one draw for all samples."""
+    (seen) one draw for all samples, and thinned ones that forget their prior."""
     samples = samples_of(parted())
     parts = samples.posterior_parts()
     assert parts.parts == ("start", "path", "points", "weights")
@@ -185,7 +185,7 @@ def test_samples_put_back():
     np.testing.assert_array_equal(put_back.start, samples.positions[0].start)
     plain = samples_of(MLP(1, 1, (2,), key=jr.key(0)))
     assert plain.posterior_parts().parts == ()
-    known = plain.with_prior(GaussianPrior(0.1)).posterior_parts()
+    known = plain.with_prior(GaussianPrior(0.1)).thin(5).posterior_parts()
     assert known.parts == ("weights",)
     drawn = known.at_prior(("weights",), jr.key(0))
     spread = np.std(np.asarray(drawn.positions[0].layers[0].weight))
