@@ -17,6 +17,7 @@ from ornstein.agreement._compare import (
 from ornstein.agreement._predictive import (
     Predictive,
     mixture,
+    nll,
     of_probabilities,
     predictive,
 )
@@ -137,3 +138,17 @@ def test_kept_distributions_come_back():
     again = Predictive.from_json(probs.to_json(has_sd=False), np.array([0, 1]))
     for one, other in zip(again, probs, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("is_classes", [True, False])
+def test_what_is_far_out_is_not_lost_in_a_file(is_classes: bool):
+    """The log density of a target that a sure method rules out. Catches (seen) one
+    that is 0 in a file's 16 or 32 bits, and counts as 69 nats whatever it was."""
+    y = np.array([0, 1])
+    chance = 1e-9 if is_classes else 1e-60
+    found = of_probabilities(np.array([[1 - chance, chance], [1.0, chance]]), y)
+    if not is_classes:
+        found = found._replace(spread=np.ones((2, 1)))
+    again = Predictive.from_json(found.to_json(has_sd=False), y)
+    assert nll(found) == pytest.approx(-np.log(chance) / 2, rel=1e-6)
+    assert nll(again) == pytest.approx(nll(found), rel=1e-6)

@@ -84,6 +84,17 @@ def test_finished_twins_are_kept(
     assert not list((run / "audit").glob(".*replaced*"))
 
 
+def test_twins_of_natural_gradients(tmp_path: Path):
+    """Their weights are points, which Adam moves as it moves the run's own. Catches
+    (seen) a twin that is given to IVON, which refuses it."""
+    options = "--data toy/cos --model mean-field --optimiser ivon --epochs 1"
+    options += " --width 3 --learn-scale --test-draws 2"
+    assert main(["train", *options.split(), "--out", str(tmp_path / "run")]) == 0
+    assert main(["evaluate", str(tmp_path / "run"), "--audit"]) == 0
+    kinds = [row["kind"] for row in read(tmp_path / "run")["relatives"]]
+    assert kinds == ["fit", "put back", "silenced", "twin", "twin"]
+
+
 def test_without_twins(run: Path):
     """Nothing is trained, and the verdict is of what there is."""
     assert main(["evaluate", str(run), "--audit", "--audit-twins", "none"]) == 0

@@ -19,7 +19,7 @@ from ..likelihood import AbstractClassLikelihood, AbstractLocationScaleLikelihoo
 from ..prediction import Prediction
 
 _DRAWS_AT_ONCE = 25
-_LEAST = 1e-30
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 class Predictive(NamedTuple):
@@ -42,15 +42,19 @@ class Predictive(NamedTuple):
     spread: Float[np.ndarray, "*rows_values"]
 
     def to_json(self, *, has_sd: bool) -> dict[str, Any]:
-        """Compressed, the large ones in 16 bits: errors are below 5e-4 of each mass.
+        """Compressed, the large ones in 16 bits.
+
+        Errors are below 5e-4 of each mass, and masses below 3e-8 are none.
 
         Args:
             has_sd: keep `sd` too, which R-hat needs; else it comes back as zeros.
         """
         small: dict[str, np.ndarray] = {"spread": self.spread}
         if self.spread.size:  # else masses say it
-            small |= {"mean": self.mean, "density": self.density}
+            small |= {"mean": self.mean}
         kept = {name: packed(a.astype(np.float32)) for name, a in small.items()}
+        # Its logarithm is wanted: small ones must not become 0.
+        kept["density"] = packed(self.density.astype(np.float64))
         large = {"masses": self.masses} | ({"sd": self.sd} if has_sd else {})
         kept |= {name: packed(a.astype(np.float16)) for name, a in large.items()}
         return kept | {"num_draws": self.num_draws}

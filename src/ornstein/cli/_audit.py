@@ -11,7 +11,7 @@ from ..evaluation import Audit, Retraining, audit, check_claims
 from ..functions import AbstractRandomFunction
 from ..network import initial_state
 from ..prediction import Fitted, FittedModel
-from ..recipe import Prepared, prepare, train
+from ..recipe import Prepared, prepare, train, with_points
 from ..train import ProgressBar, RunFolder, checkpoints, load_model
 from ._run_folder import final_path, read_recipe, save_final
 from ._signals import Interruption, handled
@@ -76,6 +76,7 @@ def show_audit(found: Audit, terminal: Terminal) -> None:
 def _retraining(run: RunFolder, prepared: Prepared, terminal: Terminal) -> Retraining:
     """How twins of a run are trained: by its recipe, in folders of their own."""
     prepared = prepare(read_recipe(run), prepared.data)  # with what it started from
+    prepared = prepared._replace(recipe=with_points(prepared.recipe))
 
     def train_twin(model: AbstractRandomFunction, name: str) -> Fitted:
         path = run.path / _FOLDER / name.replace(" ", "-").replace("=", "is")

@@ -46,6 +46,7 @@ from ._training import (
     kl_weight_of as kl_weight_of,
     prepare as prepare,
     train as train,
+    with_points as with_points,
 )
 from .checks import check_recipe as check_recipe
 from .inputs import (

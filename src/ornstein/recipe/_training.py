@@ -194,6 +194,26 @@ def validation_of(recipe: Recipe, data: Data) -> Validation | None:
     return Validation(data.validation, every=every, early_stopping=rule)
 
 
+def with_points(recipe: Recipe) -> Recipe:
+    """The recipe for a model of the same data whose weights are points.
+
+    IVON moves random weights alone: what it would leave to Adam is then all there is.
+
+    Args:
+        recipe: of any optimiser.
+    """
+    options = recipe.training
+    if options.optimiser != "ivon":
+        return recipe
+    default = TrainingOptions()
+    return recipe.changed(
+        optimiser="adam",
+        learning_rate=_rates(options)["weights"],
+        init_hessian=default.init_hessian,
+        empirical_bayes=default.empirical_bayes,
+    )
+
+
 def _rates(options: TrainingOptions) -> dict[str, float]:
     """For each label; with IVON, which has its own, the points'."""
     if options.optimiser == "ivon":

@@ -21,7 +21,12 @@ from ornstein.functions import (
 from ornstein.likelihood import Gaussian
 from ornstein.network import parameter_masks, parameter_parts
 from ornstein.nn import MLP
-from ornstein.prior import DistributionPrior, GaussianPrior
+from ornstein.prior import (
+    DistributionPrior,
+    GaussianPrior,
+    fan_in_prior,
+    normal_leaves,
+)
 
 X = np.linspace(-1, 1, 8, dtype=np.float32)[:, None]
 
@@ -141,6 +146,25 @@ def test_a_part_put_back():
     )
 
 
+@pytest.mark.parametrize("is_by_leaf", [False, True])
+def test_a_posterior_that_is_the_prior_is_put_back_to_itself(is_by_leaf: bool):
+    """Draw by draw: an audit is to see no change where there is none. Catches (seen)
+    draws with a noise of their own, of which 32 differ from 32 others by 0.05 nats a
+    row and six times the standard error over 500 rows."""
+    network = MLP(2, 1, (3,), key=jr.key(0))
+    prior = fan_in_prior(network) if is_by_leaf else GaussianPrior(0.5)
+    model = MeanField(network, prior)
+    mean = jax.tree.map(jnp.zeros_like, model.family.mean)
+    scale = jax.tree.map(
+        lambda m, p: jnp.full_like(m, p.scale), mean, normal_leaves(prior, mean)
+    )
+    model = eqx.tree_at(lambda m: m.family, model, NormalFamily.around(mean, scale))
+    put_back = model.posterior_parts().at_prior(("weights",), jr.key(1))
+    x = jnp.ones((4, 2))
+    ours, theirs = (f(x, key=jr.key(2), index=5).output for f in (model, put_back))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
 def samples_of(network: Any) -> PosteriorSamples:
     params, rest = eqx.partition(network, eqx.is_inexact_array)
     many = jax.tree.map(lambda a: jnp.broadcast_to(a, (2, 500, *a.shape)), params)
@@ -150,7 +174,7 @@ def samples_of(network: Any) -> PosteriorSamples:
 def test_samples_put_back():
     """Every sample's part is a fresh draw of the prior, and other parts stay. A network
     of parts is known to be standard normal, of another the prior must be given. Catches
-    (seen) one draw for all samples."""
+    (seen) one draw for all samples, and thinned ones that forget their prior."""
     samples = samples_of(parted())
     parts = samples.posterior_parts()
     assert parts.parts == ("start", "path", "points", "weights")
@@ -161,7 +185,7 @@ def test_samples_put_back():
     np.testing.assert_array_equal(put_back.start, samples.positions[0].start)
     plain = samples_of(MLP(1, 1, (2,), key=jr.key(0)))
     assert plain.posterior_parts().parts == ()
-    known = plain.with_prior(GaussianPrior(0.1)).posterior_parts()
+    known = plain.with_prior(GaussianPrior(0.1)).thin(5).posterior_parts()
     assert known.parts == ("weights",)
     drawn = known.at_prior(("weights",), jr.key(0))
     spread = np.std(np.asarray(drawn.positions[0].layers[0].weight))

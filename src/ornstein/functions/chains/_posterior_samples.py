@@ -253,15 +253,8 @@ class PosteriorSamples(AbstractRandomFunction):
                 f"got {every}."
             )
         take = lambda a: a[:, every - 1 :: every]
-        return PosteriorSamples(
-            self.network,
-            self.fixed_likelihood,
-            jax.tree.map(take, self.positions),
-            info=jax.tree.map(take, self.info),
-            chain_info=self.chain_info,
-            notes=self.notes,
-            starts=self.starts,
-        )
+        kept = jax.tree.map(take, (self.positions, self.info))
+        return dataclasses.replace(self, positions=kept[0], info=kept[1])
 
     def r_hat(self) -> PyTree[Float[Array, "..."]]:
         """R-hat of each entry of a position.

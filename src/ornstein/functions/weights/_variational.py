@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from ..._tree import normal_like
 from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
-from ...prior import AbstractPrior
+from ...prior import AbstractPrior, normal_leaves
 from .._softplus import softplus, softplus_inverse
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -116,9 +116,13 @@ class PriorFamily(AbstractFamily):
     is_put_back: PyTree[bool]
 
     def sample(self, *, key: PRNGKeyArray) -> Params:
-        """See `AbstractFamily`; weights not put back are those of the same key."""
+        """See `AbstractFamily`; weights not put back are those of the same key.
+
+        Under a normal prior those put back have the family's own noise, so that where q
+        is p the draws are the same, and nothing is seen to change.
+        """
         own = self.others.sample(key=key)
-        drawn = self.prior.sample(own, key=jax.random.fold_in(key, 1))
+        drawn = self._drawn(own, key=key)
         pick = lambda is_prior, new, old: new if is_prior else old
         return jax.tree.map(pick, self.is_put_back, drawn, own)
 
@@ -147,6 +151,19 @@ class PriorFamily(AbstractFamily):
         assert isinstance(self.others, NormalFamily)
         is_put_back = eqx.filter(self.is_put_back, chosen)
         return PriorFamily(self.others.only(chosen), self.prior, is_put_back)
+
+    def _drawn(self, own: Params, *, key: PRNGKeyArray) -> Params:
+        """A draw of the prior for all weights."""
+        try:
+            priors = normal_leaves(self.prior, own)
+        except TypeError:  # no normal, whose noise could not be the family's
+            return self.prior.sample(own, key=jax.random.fold_in(key, 1))
+        like = lambda value, leaf: value.astype(leaf.dtype)
+        return jax.tree.map(
+            lambda z, p: like(p.mean, z) + like(p.scale, z) * z,
+            normal_like(own, key=key),
+            priors,
+        )
 
     def _rest(self) -> NormalFamily | None:
         if all(jax.tree.leaves(self.is_put_back)):
