@@ -11,7 +11,7 @@ from ..evaluation import Audit, Retraining, audit, check_claims
 from ..functions import AbstractRandomFunction
 from ..network import initial_state
 from ..prediction import Fitted, FittedModel
-from ..recipe import Prepared, prepare, train
+from ..recipe import Prepared, prepare, recipe_of_points, train
 from ..train import ProgressBar, RunFolder, checkpoints, load_model
 from ._run_folder import final_path, read_recipe, save_final
 from ._signals import Interruption, handled
@@ -76,6 +76,8 @@ def show_audit(found: Audit, terminal: Terminal) -> None:
 def _retraining(run: RunFolder, prepared: Prepared, terminal: Terminal) -> Retraining:
     """How twins of a run are trained: by its recipe, in folders of their own."""
     prepared = prepare(read_recipe(run), prepared.data)  # with what it started from
+    # No twin has normal weights left to train, which are all that IVON moves.
+    prepared = prepared._replace(recipe=recipe_of_points(prepared.recipe))
 
     def train_twin(model: AbstractRandomFunction, name: str) -> Fitted:
         path = run.path / _FOLDER / name.replace(" ", "-").replace("=", "is")

@@ -45,6 +45,7 @@ from ._training import (
     fit_options as fit_options,
     kl_weight_of as kl_weight_of,
     prepare as prepare,
+    recipe_of_points as recipe_of_points,
     train as train,
 )
 from .checks import check_recipe as check_recipe

@@ -172,6 +172,18 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
     }
 
 
+def recipe_of_points(recipe: Recipe) -> Recipe:
+    """A recipe whose optimiser moves points: Adam, at their rate, in place of IVON.
+
+    Args:
+        recipe: of a model, relatives of which may have no normal weights.
+    """
+    if recipe.training.optimiser != "ivon":
+        return recipe
+    rate = _POINTS_RATE * recipe.training.learning_rate
+    return recipe.changed(optimiser="adam", learning_rate=rate)
+
+
 def kl_weight_of(recipe: Recipe) -> float | None:
     """What a recipe's KL counts in its loss; `None` of a model without one.
 
