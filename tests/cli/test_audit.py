@@ -102,6 +102,24 @@ def test_without_twins(run: Path):
     assert kinds == ["fit", "put back", "put back", "put back", "silenced"]
 
 
+def test_twins_of_what_ivon_trained(tmp_path: Path):
+    """Neither has normal weights: both are trained by Adam, at the points' rate.
+
+    Catches (seen) twins that take the run's own optimiser, which refuses them.
+    """
+    run = tmp_path / "run"
+    options = "--data toy/cos --model mean-field --optimiser ivon --width 3 --epochs 2"
+    options += " --learning-rate 0.2 --learn-scale --test-draws 3"
+    assert main(["train", *options.split(), "--out", str(run)]) == 0
+    assert main(["evaluate", str(run), "--audit"]) == 0
+    for name in ("without-noise", "with-q-is-p"):
+        config = json.loads((run / "audit" / name / "config.json").read_text())
+        training = config["recipe"]["training"]
+        assert training["optimiser"] == "adam"
+        assert training["learning_rate"] == pytest.approx(0.02)
+        assert trained(run, name).is_file()
+
+
 def test_samples(tmp_path: Path):
     """Put back to the prior of their own options, and no twin of them."""
     options = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"

@@ -20,13 +20,12 @@ from ornstein.recipe import (
     KERNELS,
     Keys,
     SampleRecipe,
-    build_kernel,
     check_sampling,
-    is_minibatch,
     open_sampling,
     prepare,
     preset_sampling,
 )
+from ornstein.recipe._kernels import build_kernel, is_minibatch
 from ornstein.recipe._run_sampling import potential_arguments
 from ornstein.recipe._sampling_options import SamplingOptions
 from ornstein.sampling import ChainProgress

@@ -42,7 +42,8 @@ class Retraining(NamedTuple):
         model: the random function before it was trained. For samples, a
             `Deterministic` of their network.
         train: from a model, and what it is called, to a fit of it on the same data, for
-            as many steps: `lambda model, name: orn.fit(model, data.train, ...)`.
+            as many steps: `lambda model, name: orn.fit(model, data.train, ...)`. What
+            `IVON` moves no twin has: give another optimiser there.
     """
 
     model: AbstractRandomFunction

@@ -3,13 +3,10 @@
 from .._sentence import Option, OptionError, does_nothing
 from ._kernels import SOME_ROWS, build_kernel, is_minibatch
 from ._recipe import sizes
-from ._sampling_options import SamplingOptions
+from ._sampling_options import OF_WHITENED, SamplingOptions
 from .checks import check_standard_prior
 from .models import WHITENED
 from .options import check_numbers
-
-_OF_WHITENED = ("sigma", "rate", "start_scale", "augment", "solver", "dt", "path_modes")
-"""Options that the network sdebnn alone reads."""
 
 
 def check_sampling(options: SamplingOptions) -> None:
@@ -73,6 +70,6 @@ def check_sampling(options: SamplingOptions) -> None:
 def _check_no_path(options: SamplingOptions) -> None:
     """Refuse options of a network whose weights move, of one whose weights do not."""
     default = SamplingOptions()
-    for name in _OF_WHITENED:
+    for name in OF_WHITENED:
         if getattr(options, name) != getattr(default, name):
             raise does_nothing(name, "network", options.network)

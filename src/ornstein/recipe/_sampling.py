@@ -8,7 +8,7 @@ from typing import Any
 from ._chain_starts import FROM_MEMBERS
 from ._kernels import is_minibatch
 from ._recipe import Recipe, changed, read_part
-from ._sampling_options import KernelName, SampledNetwork, SamplingOptions
+from ._sampling_options import OF_WHITENED, KernelName, SampledNetwork, SamplingOptions
 from .models import WHITENED
 from .options import DataOptions, LikelihoodOptions
 from .presets import TABLE_NOISE, kind_of_data
@@ -34,7 +34,7 @@ class SampleRecipe:
         options = self.sampling
         own = {}
         if options.network == WHITENED:
-            own = {name: getattr(options, name) for name in _OF_WHITENED}
+            own = {name: getattr(options, name) for name in OF_WHITENED}
             own["prior_scale"] = own.pop("start_scale")
         return Recipe(data=self.data, likelihood=self.likelihood).changed(
             model="deterministic",

@@ -102,6 +102,10 @@ class SamplingOptions:
     seed: int = 0
 
 
+OF_WHITENED = ("sigma", "rate", "start_scale", "augment", "solver", "dt", "path_modes")
+"""Options that the network sdebnn alone reads."""
+
+
 def starts_from_run(options: SamplingOptions) -> Path | None:
     """The run at whose members chains start, if they do."""
     is_run = options.start_from not in (FROM_PRIOR, FROM_MEMBERS)
