@@ -34,6 +34,7 @@ def relative(kind: str, gain: float, error: float = 0.01) -> Relative:
         ("does nothing", {"put back": 0.02, "twin": 0.02}, "0.02 ± 0.01"),
         ("does nothing", {"put back": -0.0009, "twin": -0.5}, "0.5 ± 0.01"),
         ("does nothing", {"silenced": 0.02}, "0.02 ± 0.01"),
+        ("in between", {"put back": 0.025, "twin": 0.02}, "too few to tell"),
         ("does", {"put back": 0.5, "twin": 0.2}, "0.2 ± 0.01"),
         ("in between", {"put back": 0.5}, "none was trained"),
         ("in between", {"put back": 0.5, "twin": 0.02}, "no other (0.02"),

@@ -8,6 +8,8 @@ _ERRORS = 3.0
 _LEAST = 1e-3
 """Nats a row. A thousandth is a tenth of a percent of each row's probability: less than
 draws of a prediction, or another seed of the training, make."""
+_MOST = 0.05
+"""Nats a row. Rows that leave room for more cannot say that a part does nothing."""
 
 
 def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
@@ -23,7 +25,8 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
         put_back = [r for r in relatives if r.kind == "silenced"]
     moved = [r for r in put_back if _is_worse(r) or _is_better(r)]
     is_ahead = bool(twins) and all(map(_is_worse, twins))
-    if not moved and not is_ahead:
+    unknown = [r for r in put_back if abs(r.gain) + _ERRORS * r.gain_se > _MOST]
+    if not moved and not is_ahead and not unknown:
         widest = max(put_back, key=lambda r: abs(r.gain))
         said = [f"{_with(widest)} its NLL is {_compared(widest)}"]
         said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
@@ -32,8 +35,11 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
         said = [f"{_shown(r)} better than {_called(r)}" for r in (*twins, put_back[-1])]
         return "does", f"This posterior does something: its NLL is {', '.join(said)}."
     said = [f"{_with(r)} its NLL is {_compared(r)}" for r in moved]
-    if not moved:
+    if not moved and not unknown:
         said.append("no part of it does anything")
+    if not moved and unknown:
+        said += [f"{_with(r)} its NLL is {_compared(r)}" for r in unknown]
+        said.append("which these rows are too few to tell from nothing")
     said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
     if not twins:
         said.append("whether twins do as well is not known, for none was trained")

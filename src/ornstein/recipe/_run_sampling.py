@@ -171,4 +171,5 @@ def _network_and_prior(
     if not options.expand_parameters:
         return network, prior
     expanded = expand_parameters(network)
-    return expanded, expanded.expanded_prior(prior)
+    # So that the scale of the prior means the same with products and without.
+    return expanded, expanded.expanded_prior(prior, scale=None)

@@ -151,18 +151,21 @@ def test_prior_of_one_weight_by_quadrature():
         assert abs(z) < 4.5, (t, z)
 
 
-def test_variance_of_weights_a_priori(getkey):
-    """σ⁴ s² in out, the docstring's: P of 3, Q of 4. Catches a Q that is not drawn."""
+@pytest.mark.parametrize(
+    ("scale", "exact"), [(1.2, 1.2**4 * 0.5**2 * 3 * 4), (None, 0.5**2)]
+)
+def test_variance_of_weights_a_priori(scale, exact, getkey):
+    """σ⁴ s² in out, the docstring's: P of 3, Q of 4; or that of the plain network.
+    Catches a Q that is not drawn."""
     layer = Linear(3, 4, use_bias=False, key=getkey())
     network = expand_parameters(layer, include_ends=True)
-    prior = network.expanded_prior(GaussianPrior(0.5), scale=1.2)
+    prior = network.expanded_prior(GaussianPrior(0.5), scale=scale)
 
     def square(key):
         drawn: Any = prior.sample(network, key=key)
         return jnp.mean(drawn.collapse().weight ** 2)
 
     squares = jax.vmap(square)(jr.split(jr.key(2), 100_000))
-    exact = 1.2**4 * 0.5**2 * 3 * 4
     z = (jnp.mean(squares) - exact) / (jnp.std(squares) / 100_000**0.5)
     assert abs(z) < 4.5, z
 

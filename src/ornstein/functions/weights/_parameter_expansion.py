@@ -7,6 +7,7 @@ samples it moves W along a metric that P and Q change as they go.
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from ..._types import Array, Float, Params, PyTree
@@ -52,7 +53,7 @@ class ParameterExpanded(eqx.Module):
         return replace_layers(self.network, list(products))
 
     def expanded_prior(
-        self, prior: AbstractPrior, *, scale: float = 0.5**0.5
+        self, prior: AbstractPrior, *, scale: float | None = 0.5**0.5
     ) -> ByLeaf:
         r"""The prior of P, V and Q, for `sample(prior=...)`.
 
@@ -63,10 +64,16 @@ class ParameterExpanded(eqx.Module):
         Args:
             prior: of the network itself: of V, c and all else, of scale s.
             scale: $\sigma$, of the normal prior of each entry of P and Q; the authors'
-                energy $\|P\|^2 + \|Q\|^2$ by default.
+                energy $\|P\|^2 + \|Q\|^2$ by default. With `None` that of P is
+                $1 / \sqrt{\mathrm{in}}$ and that of Q $1 / \sqrt{\mathrm{out}}$, and
+                W has the variance $s^2$ that it has without P and Q.
         """
-        matrices = GaussianPrior(scale)
-        return ByLeaf(ParameterExpanded(prior, matrices, matrices))
+
+        def matrix(leaf: Array) -> GaussianPrior:
+            return GaussianPrior(len(leaf) ** -0.5 if scale is None else scale)
+
+        left, right = (jax.tree.map(matrix, m) for m in (self.left, self.right))
+        return ByLeaf(ParameterExpanded(prior, left, right))
 
 
 def expand_parameters(network: Any, *, include_ends: bool = False) -> ParameterExpanded:
