@@ -167,7 +167,7 @@ CASES = {
         "at least 2 members, got 1",
     ),
     "draws and members": (
-        "train --model ensemble --num-members 3 --out new",
+        "train --model ensemble --num-members 3 --test-draws 5 --out new",
         "--test-draws 5.*multiple of 3",
     ),
     "estimator and noise": (

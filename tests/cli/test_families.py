@@ -133,3 +133,12 @@ def test_help_shows_the_defaults_of_the_model(capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "(default: 200-200)" in text
     assert "(default: relu)" in text
+
+
+def test_an_ensemble_is_averaged_over_its_own_members(tmp_path: Path):
+    """Catches (seen) a number of members refused for a number of draws that nobody
+    gave."""
+    options = "--data toy/cos --model ensemble --num-members 2 --width 3 --epochs 1"
+    assert main(["train", *options.split(), "--out", str(tmp_path / "run")]) == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["recipe"]["training"]["test_draws"] == 2

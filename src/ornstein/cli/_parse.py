@@ -41,6 +41,7 @@ class _Peek:
     optimiser: OptimiserName | None = None
     epochs: int | None = None
     steps: int | None = None
+    num_members: int | None = None
 
 
 def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
@@ -75,7 +76,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         optimiser=peek.optimiser,
         **columns,
     )
-    recipe = _with_own_budget(recipe, peek)
+    recipe = _with_own_members(_with_own_budget(recipe, peek), peek)
     defaults = {
         Train: Train(recipe, peek.preset),
         Sample: Sample(_sampling(peek)),
@@ -108,6 +109,14 @@ def _with_own_budget(recipe: Recipe, peek: _Peek) -> Recipe:
     if peek.epochs is None and peek.steps is None:
         return recipe
     training = dataclasses.replace(recipe.training, epochs=None, steps=None)
+    return dataclasses.replace(recipe, training=training)
+
+
+def _with_own_members(recipe: Recipe, peek: _Peek) -> Recipe:
+    """A preset that averages over the members that are asked for, each once."""
+    if recipe.model.model != "ensemble" or peek.num_members is None:
+        return recipe
+    training = dataclasses.replace(recipe.training, test_draws=peek.num_members)
     return dataclasses.replace(recipe, training=training)
 
 
