@@ -373,7 +373,8 @@ def test_products_of_matrices_are_sampled(tmp_path: Path, capsys):
     arguments = potential_arguments(recipe, prepared)
     matrices = [np.shape(a) for a in samples.network_at(0).left if a is not None]
     assert matrices == [(3, 3)]
-    assert arguments["prior"].priors.left.scale == pytest.approx(0.5**0.5)
+    (left,) = [a for a in arguments["prior"].priors.left if a is not None]
+    assert left.scale == pytest.approx(3**-0.5)  # the prior of W keeps its size
     assert isinstance(arguments["prior"].priors.network, orn.LaplacePrior)
     result = json.loads((path / "result.json").read_text())
     assert result["num_parameters"] == 3 * 2 + 3 + 1 + 2 * 9
