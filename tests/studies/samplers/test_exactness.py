@@ -267,7 +267,7 @@ def test_expanded_weight_row(left_scale: float):
         weight.quadrature(181, 6.0).covariance, exact.covariance, rtol=1e-6
     )
     potential = weight.potential(BATCH_SIZE)
-    prior_scale = lambda u: u.prior.priors.left.scale
+    prior_scale = lambda u: u.prior.priors.left[0].scale
     assert prior_scale(potential) == pytest.approx(0.5**0.5)
     potential = eqx.tree_at(prior_scale, potential, jnp.asarray(left_scale))
     (claim,) = [claim for claim in expanded_claims() if claim.is_exact]
