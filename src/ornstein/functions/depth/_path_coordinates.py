@@ -128,7 +128,7 @@ class LevyCiesielski(AbstractPathCoordinates):
         num_modes: J; 1, 2, 4, 8 are whole levels.
 
     References:
-        Lévy (1948), "Processus stochastiques et mouvement brownien"; Ciesielski (1961),
+        Lévy (1948) on stochastic processes and Brownian motion; Ciesielski (1961),
         "Hölder conditions for realizations of Gaussian processes".
     """
 
