@@ -154,7 +154,7 @@ def test_weight_decay_spares_biases():
     params = {"w": jnp.ones((2, 2)), "b": jnp.ones(2), "scale": jnp.ones(())}
     zeros = jax.tree.map(jnp.zeros_like, params)
     options = options_module.TrainingOptions(weight_decay=0.1)
-    rules = _training._optimisers(options)
+    rules: Any = _training._optimisers(options)
     assert rules["noise"] is optax.adam  # nodes have a prior
     optimiser = rules["weights"](lambda step: 0.5)
     updates: Any
