@@ -120,8 +120,8 @@ def expand_parameters(network: Any, *, include_ends: bool = False) -> ParameterE
         >>> mlp = orn.nn.MLP(3, 1, [8, 8], key=jax.random.key(0))
         >>> network = orn.expand_parameters(mlp)
         >>> prior = network.expanded_prior(orn.GaussianPrior(0.1))
-        >>> [None if p is None else p.shape for p in network.left]
-        [None, (8, 8), (8, 8)]
+        >>> network.left[1].shape
+        (8, 8)
     """
     without_batch_state(network)
     layers = layers_of(network)
