@@ -10,11 +10,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
+from ..sgmcmc import (
+    SGHMC,
+    SGLD,
+    SGNHT,
+    ConstantSGD,
+    PreconditionedSGLD,
+)
 from ._effort import Approximate
 from ._sampled import (
+    adaptive_drift,
     cyclic_sghmc,
     map_members,
+    mclmc,
     minibatch_chains,
     nuts,
     partial_hmc,
@@ -26,6 +34,7 @@ from ._trained import (
     deterministic,
     ensemble,
     implicit,
+    ivon,
     mc_dropout,
     mean_field,
     sgd,
@@ -54,6 +63,7 @@ METHODS: dict[str, Method] = {
     "map-ensemble": Method(partial(map_members, num_members=NUM_MEMBERS)),
     "mc-dropout": Method(mc_dropout, [{"rate": rate} for rate in (0.02, 0.1, 0.3)]),
     "mean-field": Method(mean_field),
+    "ivon": Method(ivon),
     "swag": Method(swag, _RATES),
     "implicit": Method(implicit),
     "constant-sgd": Method(
@@ -61,6 +71,10 @@ METHODS: dict[str, Method] = {
     ),
     "sgld": Method(
         partial(minibatch_chains, kernel=lambda rate, n: SGLD(0.1 * rate / n)),
+        _RATES,
+    ),
+    "adaptive-sgld": Method(
+        partial(minibatch_chains, kernel=adaptive_drift),
         _RATES,
     ),
     "psgld": Method(
@@ -80,6 +94,7 @@ METHODS: dict[str, Method] = {
     "sghmc-cyclic": Method(cyclic_sghmc, _RATES),
     "partial-hmc": Method(partial_hmc),
     "nuts": Method(nuts),
+    "mclmc": Method(mclmc),
 }
 """What is compared, by name. A new method needs an entry here, and nothing else."""
 

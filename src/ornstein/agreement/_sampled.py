@@ -15,10 +15,10 @@ import numpy as np
 
 from .._types import Params, PRNGKeyArray
 from ..functions import SWAG, PosteriorSamples
-from ..mcmc import NUTS, AbstractKernel, PartialHMC
+from ..mcmc import NUTS, AbstractKernel, MicrocanonicalLangevin, PartialHMC
 from ..prediction import FittedModel
 from ..sampling import sample
-from ..sgmcmc import SGHMC, SGLD, Cyclical
+from ..sgmcmc import SGHMC, SGLD, AdaptiveDriftSGLD, Cyclical
 from ._effort import Approximation, Effort
 from ._hmc import inverse_mass, optimised
 from ._problems import Problem
@@ -92,6 +92,12 @@ def underdamped(
     return kind(step_size, (1 - _MOMENTUM) / step_size)
 
 
+def adaptive_drift(rate: float, num_data: int) -> AbstractKernel:
+    """Adam's part moves a weight by up to 1e-3 a step, as from the command line."""
+    step_size = 0.1 * rate / num_data
+    return AdaptiveDriftSGLD(step_size, 2e-3 / step_size)
+
+
 def cyclic_sghmc(
     problem: Problem,
     prior_scale: float,
@@ -120,6 +126,25 @@ def nuts(
 ) -> Approximation:
     fewer = effort._replace(num_chains=2, num_samples=effort.num_samples // 2)
     return _whole_data_chains(problem, prior_scale, fewer, NUTS, thin=1, key=key)
+
+
+def mclmc(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    """Steps of two gradients each, in the weights' own units: it adapts no mass."""
+    thin = 20
+    samples = _chains(
+        problem,
+        prior_scale,
+        effort,
+        MicrocanonicalLangevin(0.01),
+        key=key,
+        num_warmup=thin * effort.num_warmup,
+        thin=thin,
+    )
+    num_steps = thin * (effort.num_warmup + effort.num_samples)
+    passes = effort.num_chains * (2 * num_steps + effort.num_adam)
+    return Approximation(samples, samples.num_strata, passes)
 
 
 def _optima(

@@ -17,7 +17,7 @@ from ..functions import (
     MCDropout,
     MeanField,
 )
-from ..train import KLWeight, fit, nesterov
+from ..train import IVON, KLWeight, fit, nesterov
 from ._effort import Approximation, Effort
 from ._problems import Problem
 
@@ -87,14 +87,25 @@ def mean_field(
     problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
 ) -> Approximation:
     network_key, key = jax.random.split(key)
-    network = problem.network(key=network_key)
-    model = MeanField(
-        network,
-        problem.prior(network, prior_scale),
-        init_scale=0.02,
-        noise=LocalReparameterised(),
-    )
+    model = _normal_weights(problem, prior_scale, key=network_key)
     return _fitted(model, problem, effort, length=4, key=key, kl=KLWeight(warmup=0.3))
+
+
+def ivon(
+    problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
+) -> Approximation:
+    """The same posteriors and bound as `mean_field`, by natural gradients."""
+    network_key, key = jax.random.split(key)
+    model = _normal_weights(problem, prior_scale, key=network_key)
+    return _fitted(model, problem, effort, length=4, key=key, optimiser=IVON())
+
+
+def _normal_weights(
+    problem: Problem, prior_scale: float, *, key: PRNGKeyArray
+) -> MeanField:
+    network = problem.network(key=key)
+    prior, noise = problem.prior(network, prior_scale), LocalReparameterised()
+    return MeanField(network, prior, init_scale=0.02, noise=noise)
 
 
 def implicit(

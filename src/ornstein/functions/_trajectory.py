@@ -40,6 +40,7 @@ def trajectory(
         what = type(model if network is None else network).__name__
         raise TypeError(
             f"`trajectory` needs a function that solves an equation over depth, such "
-            f"as an `SDEBNN`, or samples of `whiten(model)`; got `{what}`."
+            f"as an `SDEBNN`, or samples of `whiten(model)`; got `{what}`. (A network "
+            "by itself has a method `trajectory`, or give `Deterministic(network)`.)"
         )
     return network.trajectory(x, ts)

@@ -5,6 +5,7 @@ Any method makes them random functions: `Deterministic(ODENet(...))`, `MeanField
 Ordinary Differential Equations"; the baselines of Xu et al. (2022), table 1.
 """
 
+import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +25,22 @@ from ._integrator import Integrator
 from ._weight_drift import WeightDrift
 
 
-class ODEBlock(eqx.Module):
+class AbstractDepthBlock(eqx.Module):
+    """One solve over depth inside a plain network."""
+
+    @abc.abstractmethod
+    def solve(
+        self, h: Array, ts: Float[ArrayLike, " times"]
+    ) -> tuple[DepthState, SolveReport]:
+        """States at the given depths, which lead, and what the solve cost.
+
+        Args:
+            h: hidden units at depth 0, the batch first.
+            ts: depths from 0 to 1.
+        """
+
+
+class ODEBlock(AbstractDepthBlock):
     r"""One solve of $dh = f_h(h, t)\,dt$, weights constant in depth.
 
     Attributes:
@@ -48,7 +64,7 @@ class ODEBlock(eqx.Module):
         return _solved(drift, y, ts, self.integrator)
 
 
-class HyperODEBlock(eqx.Module):
+class HyperODEBlock(AbstractDepthBlock):
     r"""One solve of $dw = NN_\phi(w, t)\,dt$, $dh = f_h(h, t, w)\,dt$.
 
     Attributes:
@@ -94,7 +110,7 @@ class AbstractODENet(eqx.Module):
     """Solves over depth, fixed maps between them, and a readout.
 
     Attributes:
-        layers: solves (`ODEBlock`, `HyperODEBlock`) and fixed maps between them.
+        layers: solves (`AbstractDepthBlock`) and fixed maps between them.
         readout: from hidden units to a likelihood's parameters.
     """
 
@@ -133,7 +149,7 @@ class AbstractODENet(eqx.Module):
     def _through(self, h: Array, ts: Any) -> tuple[Array, list[tuple]]:
         solved = []
         for layer in self.layers:
-            if isinstance(layer, ODEBlock | HyperODEBlock):
+            if isinstance(layer, AbstractDepthBlock):
                 solved.append(layer.solve(h, ts))
                 h = solved[-1][0].hidden[-1]
             else:

@@ -135,10 +135,10 @@ class LevyCiesielski(AbstractPathCoordinates):
     num_modes: int = eqx.field(static=True, default=8)
 
     def __check_init__(self):
-        if self.num_modes < 1:
+        if not isinstance(self.num_modes, int) or self.num_modes < 1:
             raise ValueError(
-                f"`num_modes` must be at least 1, got {self.num_modes}; for weights "
-                "that do not move use `without_noise(model)`."
+                f"`num_modes` must be a whole number from 1, got {self.num_modes!r}; "
+                "for weights that do not move use `without_noise(model)`."
             )
 
     def on_grid(

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._types import Array, ArrayLike, Float, Params, PyTree, RealScalar
-from ...network import SolveReport, merge_reports, split_where
+from ...network import SolveReport, split_where
 from ...nn import fan_ins
 from ...sde import Grid, grid_of, solve_driven
 from .._base import AbstractRandomFunction
 from ._hidden_units import DepthState, first_roughness, report_of, velocity
-from ._image_stack import check_depths
 from ._integrator import Integrator
+from ._odenet import AbstractDepthBlock, AbstractODENet
 from ._path_coordinates import AbstractPathCoordinates, GridIncrements
 from ._sde_block import SDEBlock
 from ._sdebnn import SDEBNN
@@ -54,6 +54,10 @@ class Standardised(eqx.Module):
         """The module itself."""
         return _each(jnp.multiply, self.numbers, self.scales)
 
+    def __call__(self, h: Array) -> Array:
+        """Apply it."""
+        return self.module()(h)
+
 
 def _each(operation: Callable, module: PyTree, scales: PyTree) -> PyTree:
     """A module's parameters with their scales; all else as it is."""
@@ -65,7 +69,7 @@ def _each(operation: Callable, module: PyTree, scales: PyTree) -> PyTree:
     )
 
 
-class WhitenedBlock(eqx.Module):
+class WhitenedBlock(AbstractDepthBlock):
     r"""One solve along the path of the weights that $\xi$ makes.
 
     Attributes:
@@ -147,7 +151,7 @@ class WhitenedBlock(eqx.Module):
         return jax.tree.map(moved, w, self.path, self.sigma)
 
 
-class WhitenedSDEBNN(eqx.Module):
+class WhitenedSDEBNN(AbstractODENet):
     r"""An SDE-BNN in coordinates $\xi$ whose prior is $N(0, I)$: a plain network.
 
     Every floating-point array of it is standard normal a priori (`GaussianPrior(1.0)`),
@@ -163,47 +167,6 @@ class WhitenedSDEBNN(eqx.Module):
 
     layers: tuple[Any, ...]
     readout: Standardised
-
-    def __call__(self, x: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
-        """Apply to a batch."""
-        return self.solve(x)[0]
-
-    def solve(
-        self, x: Float[Array, "batch ..."]
-    ) -> tuple[Float[Array, "batch out"], SolveReport | None]:
-        """The output for a batch, and what solving cost."""
-        h, solved = self._through(x, _ENDS)
-        output = self.readout.module()(h)
-        return output, merge_reports([report for _, report in solved])
-
-    def trajectory(
-        self, x: Float[Array, "batch ..."], ts: Float[ArrayLike, " times"]
-    ) -> list[DepthState]:
-        """What the weights and hidden units of each block do over depth.
-
-        Args:
-            x: the batch.
-            ts: depths, multiples of the step; the first is 0, the last is 1.
-
-        Returns:
-            The states of each block; depth is the leading axis.
-
-        Raises:
-            ValueError: depths that do not begin at 0 and end at 1.
-        """
-        check_depths(ts)
-        return [states for states, _ in self._through(x, ts)[1]]
-
-    def _through(self, h: Array, ts: Any) -> tuple[Array, list[tuple]]:
-        solved = []
-        for layer in self.layers:
-            if isinstance(layer, WhitenedBlock):
-                solved.append(layer.solve(h, ts))
-                h = solved[-1][0].hidden[-1]
-            else:
-                module = layer.module() if isinstance(layer, Standardised) else layer
-                h = module(h)
-        return h, solved
 
     def parameter_parts(self) -> dict[str, Callable[[Any], PyTree]]:
         """Functions from this network to its parts: start, path and points."""
@@ -270,8 +233,10 @@ def whiten(
             f"`whiten` takes an `SDEBNN`, got `{type(model).__name__}`: other networks "
             "have no path of weights; their parameters have a prior of their own."
         )
-    if not point_scale > 0:
-        raise ValueError(f"`point_scale` must be positive, got {point_scale}.")
+    if not isinstance(point_scale, float | int) or not point_scale > 0:
+        raise ValueError(
+            f"`point_scale` must be a positive number, got {point_scale!r}."
+        )
     wanted = GridIncrements() if coordinates is None else coordinates
     if not isinstance(wanted, AbstractPathCoordinates):
         raise TypeError(

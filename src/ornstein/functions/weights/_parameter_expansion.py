@@ -124,6 +124,11 @@ def expand_parameters(network: Any, *, include_ends: bool = False) -> ParameterE
         (8, 8)
     """
     without_batch_state(network)
+    if hasattr(network, "parameter_parts"):
+        raise ValueError(
+            f"The arrays of `{type(network).__name__}` are coordinates, and no weights "
+            "that could be products: give a plain network, or sample this one as it is."
+        )
     layers = layers_of(network)
     first, last = (None, None) if include_ends else (0, len(layers) - 1)
     left = [

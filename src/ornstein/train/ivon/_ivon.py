@@ -88,6 +88,21 @@ class IVON(eqx.Module):
 
     def __check_init__(self) -> None:
         rate = self.learning_rate
+        if not (callable(rate) or isinstance(rate, float | int)):
+            raise TypeError(
+                f"`IVON.learning_rate` must be a number or an optax schedule, got "
+                f"{rate!r}: start from 0.1."
+            )
+        for name in ("momentum", "init_hessian"):
+            if not isinstance(getattr(self, name), float | int):
+                raise TypeError(
+                    f"`IVON.{name}` must be a number, got {getattr(self, name)!r}."
+                )
+        if not callable(self.points):
+            raise TypeError(
+                f"`IVON.points` must be a rule such as `optax.adam`, got "
+                f"{self.points!r}."
+            )
         if isinstance(rate, float | int) and not rate > 0:
             raise ValueError(
                 f"`IVON.learning_rate` must be positive, got {rate}: start from 0.1."
