@@ -1,6 +1,7 @@
 """UCI's table with a tiny method: what chooses, what is kept, what is shown."""
 
 import json
+import math
 from pathlib import Path
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from ornstein.nn import MLP
 from ornstein.prediction import FittedModel, predict
 from ornstein.studies import Shelf, Study
 from ornstein.studies.samplers import _uci
-from ornstein.studies.samplers._uci_methods import METHODS, Method
+from ornstein.studies.samplers._uci_methods import METHODS, Length, Method
 
 NUM_ROWS, NUM_SPLITS = 30, 3
 
@@ -61,9 +62,8 @@ def table(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.setattr(_uci, "_NUM_FEATURES", {"yacht": 1})
     monkeypatch.setattr(_uci, "_NUM_DRAWS", 1)
     settings = [{"slope": 1.0}, {"slope": 1.7}]
-    fields = {"settings": settings, "train": train_line, "choice": 0.75}
-    fields = {name: fields[name] for name in Method._fields}
-    monkeypatch.setattr(_uci, "METHODS", {"line": Method(**fields)})
+    methods = {"line": Method(settings, train_line, 0.75)}
+    monkeypatch.setattr(_uci, "METHODS", methods)
     monkeypatch.setattr(_uci.jax, "clear_caches", lambda: None)
     write_table(tmp_path)
     return tmp_path
@@ -117,6 +117,26 @@ def test_rows_say_what_they_stand_on(table: Path):
     assert found[0]["num_splits"] == NUM_SPLITS - 1
     assert found[0]["splits"] == [row["splits"][0], row["splits"][2]]
     assert found[0]["at_or_better"] is None
+
+
+def test_pieces_of_other_lengths_are_not_shown(table: Path, monkeypatch):
+    """Catches the mean of splits whose chains were not as long as the row says."""
+    study = Study(table / "a", "quick", seed=0, say=lambda text: None)
+    assert _uci.UCI.run(study)
+    longer = _uci.METHODS["line"]._replace(lengths=(Length(math.inf, 4, 0, 10, 10),))
+    monkeypatch.setattr(_uci, "METHODS", {"line": longer})
+    assert not _uci._rows(study)
+
+
+def test_lengths_follow_the_rows():
+    """Catches long trajectories of many rows, which take hours."""
+    for method in METHODS.values():
+        if not method.lengths:
+            continue
+        for num_data, length in zip((300, 2000, 7000), method.lengths, strict=True):
+            assert Length.of(method.lengths, num_data) == length
+        work = [n.num_integration_steps for n in method.lengths]
+        assert work == sorted(work, reverse=True)
 
 
 def test_goes_on_from_the_committed_pieces(table: Path, capsys, monkeypatch):

@@ -107,12 +107,20 @@ def _choice(study: Study, name: str, method: str, split: int) -> tuple[str, Any]
     """The name and the settings of the piece that chooses for a split."""
     ours = METHODS[method]
     settings = {"seed": study.seed, "settings": list(ours.settings)}
-    return f"{name}_{method}_{split}_setting", settings | {"budget": ours.choice}
+    settings |= {"budget": ours.choice} | _lengths(method)
+    return f"{name}_{method}_{split}_setting", settings
 
 
 def _test(study: Study, name: str, method: str, split: int, best: Any) -> Any:
     """The name and the settings of the piece that tests a split."""
-    return f"{name}_{method}_{split}", {"seed": study.seed, "setting": best}
+    settings = {"seed": study.seed, "setting": best} | _lengths(method)
+    return f"{name}_{method}_{split}", settings
+
+
+def _lengths(method: str) -> dict[str, Any]:
+    """Of a method's chains, for the settings of its pieces."""
+    found = METHODS[method].lengths
+    return {"lengths": [list(map(str, length)) for length in found]} if found else {}
 
 
 def _found(study: Study, name: str, method: str, split: int) -> dict[str, Any] | None:
@@ -171,7 +179,11 @@ def _score(
         "log_likelihood": -float(scores["nll"]) - math.log(scale),
     }
     if isinstance(fitted, PosteriorSamples):
-        found["r_hat"] = fitted.chain_scores(split.x[:_CHAIN_ROWS])["r_hat"]
+        r_hats = [
+            fitted.chain_scores(split.x[row : row + 1])["r_hat"]
+            for row in range(min(_CHAIN_ROWS, len(split)))
+        ]
+        found |= {"r_hat": max(r_hats), "r_hat_median": float(np.median(r_hats))}
     return found
 
 
@@ -204,11 +216,13 @@ def _summary(
             if is_whole
             else None,
         }
-    r_hats = [f["r_hat"] for f in found if "r_hat" in f]
+    r_hats = [f["r_hat_median"] for f in found if "r_hat_median" in f]
     if r_hats:
-        # Of the outputs at some test rows, the worst of them in each split.
+        # Of the outputs at some test rows: each split's median, and its worst.
+        worst = [f["r_hat"] for f in found if "r_hat_median" in f]
         row |= {
             "r_hat_median": float(np.median(r_hats)),
+            "r_hat_worst": float(np.median(worst)),
             "num_splits_with_r_hat_below_1.05": int(np.sum(np.array(r_hats) <= 1.05)),
         }
     row["splits"] = [[f["rmse"], f["log_likelihood"]] for f in found]
