@@ -110,6 +110,44 @@ def test_reaches_the_best_diagonal_gaussian(noise, batch_size: int):
     assert kl_to_optimum(found.model.family) < 1e-2
 
 
+def correlated_data(num_rows: int = 512, num_features: int = 10) -> Split:
+    """Features in units of their own, and then of which a diagonal knows little:
+    eigenvalues over two decades, in other axes than the features'."""
+    rng = np.random.default_rng(0)
+    axes, _ = np.linalg.qr(rng.standard_normal((num_features, num_features)))
+    spread = np.sqrt(np.geomspace(4.0, 0.01, num_features))
+    x = rng.standard_normal((num_rows, num_features)) @ (axes * spread) @ axes.T
+    x *= np.geomspace(0.5, 3.0, num_features)
+    w = rng.standard_normal(num_features)
+    y = x @ w + NOISE * rng.standard_normal(num_rows)
+    return Split(x.astype(np.float32), y.astype(np.float32)[:, None])
+
+
+def test_loses_nothing_to_correlated_features():
+    """The bound's gap to that of the best diagonal Gaussian, in nats, the mean of eight
+    runs: 0.03. Where features are correlated the noise of a step moves the mean along
+    stiff directions, and only a rate that falls lets it settle. Catches (seen) a rate
+    that stays (0.54)."""
+    split, prior_scale = correlated_data(), 1.0
+    x, y = split.x.astype(np.float64), split.y[:, 0].astype(np.float64)
+    precision = x.T @ x / NOISE**2 + np.eye(x.shape[1]) / prior_scale**2
+    diagonal = np.diag(precision)
+    scaled = precision / np.sqrt(np.outer(diagonal, diagonal))
+    assert np.linalg.cond(scaled) > 100
+
+    network = nn.Linear(x.shape[1], 1, use_bias=False, key=jax.random.key(0))
+    model = MeanField(network, GaussianPrior(prior_scale), noise=Reparameterised())
+    options = {"split": split, "likelihood": Gaussian(NOISE), "batch_size": 64}
+    found = train(Ensemble([model] * 8), num_epochs=500, **options)
+    family = found.model.members.family
+    assert isinstance(family, NormalFamily)
+    mean = np.asarray(family.mean.weight, np.float64)[..., 0]
+    ratio = np.asarray(family.scale.weight, np.float64)[..., 0] ** 2 * diagonal
+    off = mean - np.linalg.solve(precision, x.T @ y / NOISE**2)
+    gaps = np.sum((off @ precision) * off + ratio - 1 - np.log(ratio), axis=1) / 2
+    assert np.mean(gaps) < 0.15, gaps
+
+
 def test_tempered_posterior_and_prior_of_each_leaf():
     """At KL weight 2 the data count half. Catches (seen) λ = N whatever the weight."""
     prior = ByLeaf(jax.tree.map(lambda leaf: PRIOR, linear_network()))
