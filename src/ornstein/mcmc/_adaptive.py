@@ -142,6 +142,11 @@ class AbstractAdaptiveKernel(AbstractKernel):
 def check_positive(name: str, value: RealScalar) -> None:
     """Refuse what is not positive and finite."""
     values = np.asarray(value)
+    if values.dtype.kind not in "fiu":
+        raise TypeError(
+            f"`{name}` must be a positive number, got {value!r}: leave it out for its "
+            "default, or give one."
+        )
     if not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"`{name}` must be positive and finite, got {value}.")
 

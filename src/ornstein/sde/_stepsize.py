@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .._sentence import OptionError
 from .._types import Array, ArrayLike, Float, RealScalar
 
 # How far dt may be from dividing an interval, relative to dt.
@@ -83,9 +84,12 @@ class Fixed(AbstractGridStepsize):
         counts = [_ratio(float(gap), self.dt, rounding) for gap in gaps]
         for gap, count in zip(gaps, counts, strict=True):
             if count is None:
-                raise ValueError(
-                    f"`dt` = {self.dt} does not divide the interval of length {gap:g} "
-                    f"between output times; try dt = {gap / math.ceil(gap / self.dt)}."
+                raise OptionError(
+                    "{dt} {} does not divide the interval of length {:g} between "
+                    "output times; try {dt} {}.",
+                    self.dt,
+                    gap,
+                    gap / math.ceil(gap / self.dt),
                 )
         steps = [count for count in counts if count is not None]
         stride = math.gcd(*steps)

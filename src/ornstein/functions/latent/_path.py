@@ -37,6 +37,7 @@ class PathStart(NamedTuple):
         ts: its times.
         last: the time of its last observation.
         z: a draw from q(z₀).
+        mean: of q(z₀).
         context: for the posterior's drift.
         kl: KL(q(z₀) ‖ p(z₀)) as the estimator has it, nats.
         kl_initial: the same in closed form.
@@ -45,6 +46,7 @@ class PathStart(NamedTuple):
     ts: Float[Array, " times"]
     last: Float[Array, ""]
     z: Float[Array, " latent"]
+    mean: Float[Array, " latent"]
     context: AbstractContext
     kl: Float[Array, ""]
     kl_initial: Float[Array, ""]
@@ -69,7 +71,8 @@ def start_path(
     gaussians = (mean, scale, start.mean, start.scale)
     last = jnp.max(jnp.where(jnp.any(mask, axis=-1), ts, ts[0]))
     kl = estimator.gaussian(z, *gaussians)
-    return PathStart(ts, last, z, seen.context, kl, gaussian_kl(*gaussians))
+    closed = gaussian_kl(*gaussians)
+    return PathStart(ts, last, z, mean, seen.context, kl, closed)
 
 
 def over_rows(
