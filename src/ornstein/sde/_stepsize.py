@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .._sentence import OptionError
+from .._sentence import Option, OptionError
 from .._types import Array, ArrayLike, Float, RealScalar
 
 # How far dt may be from dividing an interval, relative to dt.
@@ -190,7 +190,9 @@ def _check_step(name: str, value: RealScalar) -> None:
     if isinstance(value, Tracer):
         return
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"`{name}` must be positive and finite, got {value}.")
+        raise OptionError(
+            "{} must be positive and finite, got {}.", Option(name), value
+        )
 
 
 def _ratio(long: float, short: float, rounding: float = 0.0) -> int | None:
