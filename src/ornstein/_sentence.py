@@ -124,8 +124,9 @@ def _filled(
             return (in_code if spell is None else spell)(value.name)
         if isinstance(value, Choice):
             return value.code if spell is None else _filled(value.template, (), spell)
-        is_sentence = isinstance(value, Sentence) and spell is not None
-        return value.spelt(spell) if is_sentence else value
+        if isinstance(value, Sentence) and spell is not None:
+            return value.spelt(spell)
+        return value
 
     spelled = [said(value) for value in values]
     options = _Options(in_code if spell is None else spell)

@@ -41,7 +41,7 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
     if not moved and unknown:
         said += [f"{_with(r)} its NLL is {_compared(r)}" for r in unknown]
         widest = max(unknown, key=lambda r: r.gain_se)
-        few = "draws" if 2 * widest.draws_se**2 > widest.gain_se**2 else "rows"
+        few = "rows" if widest.gain_se**2 > 2 * widest.draws_se**2 else "draws"
         said.append(f"which these {few} are too few to tell from nothing")
     said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
     if not twins:
