@@ -107,7 +107,8 @@ def _retraining(run: RunFolder, prepared: Prepared, terminal: Terminal) -> Retra
                 callbacks=[ProgressBar(terminal.errors), interruption],
             )
 
-        return twin.kept_or(make, "the run", terminal)
+        what = "the run; a second call goes on where this one ends"
+        return twin.kept_or(make, what, terminal)
 
     return Retraining(prepared.model, train_twin)
 
@@ -170,7 +171,7 @@ class _Twin(NamedTuple):
             return FittedModel(*load_model(final, like))
         terminal.say(
             f"Training the twin {self.name} in {self.folder.path}, which takes about "
-            f"as long as {what}; a second call goes on where this one ends"
+            f"as long as {what}"
         )
         interruption = Interruption()
         with handled(interruption):

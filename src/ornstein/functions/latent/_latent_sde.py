@@ -31,9 +31,7 @@ from ...sde import (
     Checkpointed,
     EulerMaruyama,
     Grid,
-    name_of,
     sdeint,
-    stepper_for,
 )
 from .._base import WEIGHTS, AbstractRandomFunction, Draw, label_tree
 from .._posterior_parts import PosteriorParts
@@ -46,6 +44,7 @@ from ._path import (
     check_integrator,
     check_series,
     check_sizes,
+    check_solver,
     over_rows,
     path_times,
     start_path,
@@ -118,7 +117,7 @@ class LatentSDE(AbstractRandomFunction):
     def __check_init__(self):
         check_sizes(self.recognition, self.start)
         check_integrator(self.integrator)
-        self._check_solver()
+        check_solver(self.integrator, self.diffusion)
 
     @staticmethod
     def make(
@@ -345,7 +344,7 @@ class LatentSDE(AbstractRandomFunction):
 
     def _paths(self, x: PyTree, *, key: PRNGKeyArray, index: Any) -> _Path:
         check_series(x)
-        self._check_solver()
+        check_solver(self.integrator, self.diffusion)
         return over_rows(self._path, x, key=key, index=index)
 
     def _path(self, series: Series, key: PRNGKeyArray) -> _Path:
@@ -394,19 +393,5 @@ class LatentSDE(AbstractRandomFunction):
 
     @property
     def _how(self) -> dict[str, Any]:
-        how = self.integrator
-        return {
-            "solver": how.solver,
-            "stepsize": how.stepsize,
-            "gradient": how.gradient,
-        }
-
-    def _check_solver(self):
-        solver = self.integrator.solver
-        if self.diffusion.depends_on_state and not stepper_for(solver).is_ito:
-            raise ValueError(
-                f"`{type(self.diffusion).__name__}` depends on the state, so that the "
-                f"latent equation is Itô's, and `{name_of(solver)}` solves "
-                "Stratonovich's: use `EulerMaruyama()` or `Milstein()`, or a "
-                "`ConstantDiffusion`."
-            )
+        names = ("solver", "stepsize", "gradient")
+        return {name: getattr(self.integrator, name) for name in names}

@@ -9,9 +9,17 @@ import jax.random as jr
 
 from ..._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 from ...data import Series
-from ...sde import AbstractPathKL, Adaptive, Grid, gaussian_kl
+from ...sde import (
+    AbstractPathKL,
+    Adaptive,
+    Grid,
+    gaussian_kl,
+    name_of,
+    stepper_for,
+)
 from .._base import draw_key
 from ..depth import Integrator
+from ._diffusion import AbstractDiffusion
 from ._recognition import AbstractContext, AbstractRecognition
 from ._start import LatentStart
 
@@ -121,6 +129,17 @@ def check_sizes(recognition: AbstractRecognition, start: LatentStart):
         raise ValueError(
             f"The recognition gives {recognition.latent_size} latent dimensions and "
             f"p(z₀) has {start.mean.size}: build both with one `latent_size`."
+        )
+
+
+def check_solver(integrator: Integrator, diffusion: AbstractDiffusion):
+    """Refuse Stratonovich's solvers for noise that depends on the state."""
+    solver = integrator.solver
+    if diffusion.depends_on_state and not stepper_for(solver).is_ito:
+        raise ValueError(
+            f"`{type(diffusion).__name__}` depends on the state, so that the latent "
+            f"equation is Itô's, and `{name_of(solver)}` solves Stratonovich's: use "
+            "`EulerMaruyama()` or `Milstein()`, or a `ConstantDiffusion`."
         )
 
 
