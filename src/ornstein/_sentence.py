@@ -15,13 +15,25 @@ class Option(NamedTuple):
     name: str
 
 
+class Choice(NamedTuple):
+    """What to write among the values of a `Sentence`, where code and flags differ.
+
+    Attributes:
+        code: as a program writes it: "`Heun()`".
+        template: of the options, with their values, on a command line: "{solver} heun".
+    """
+
+    code: str
+    template: str
+
+
 class Sentence(str):
     """A text that names options: as `arguments` here, as --flags on a command line.
 
     Args:
         template: as `str.format` takes it, with `{name}` for an option and `{}` for
             each value.
-        values: numbers, texts, an `Option`, or another `Sentence`.
+        values: numbers, texts, an `Option`, a `Choice`, or another `Sentence`.
 
     Example:
         ```python
@@ -30,6 +42,9 @@ class Sentence(str):
         `batch_size` must be positive, got 0.
         >>> print(sentence.spelt("--{}".format))
         --batch_size must be positive, got 0.
+        >>> sentence = Sentence("Use {}.", Choice("`Heun()`", "{solver} heun"))
+        >>> print(sentence, sentence.spelt("--{}".format))
+        Use `Heun()`. Use --solver heun.
 
         ```
     """
@@ -38,7 +53,7 @@ class Sentence(str):
     values: tuple[Any, ...]
 
     def __new__(cls, template: str, *values: Any) -> "Sentence":
-        self = str.__new__(cls, _filled(template, values, "`{}`".format))
+        self = str.__new__(cls, _filled(template, values, None))
         self.template, self.values = template, values
         return self
 
@@ -98,11 +113,21 @@ class _Options(dict[str, str]):
         return self.spell(name)
 
 
-def _filled(template: str, values: tuple[Any, ...], spell: Callable[[str], str]) -> str:
+def _filled(
+    template: str, values: tuple[Any, ...], spell: Callable[[str], str] | None
+) -> str:
+    """The text; without a spelling, as a program writes it."""
+    in_code = "`{}`".format
+
     def said(value: Any) -> Any:
         if isinstance(value, Option):
-            return spell(value.name)
-        return value.spelt(spell) if isinstance(value, Sentence) else value
+            return (in_code if spell is None else spell)(value.name)
+        if isinstance(value, Choice):
+            return value.code if spell is None else _filled(value.template, (), spell)
+        if isinstance(value, Sentence) and spell is not None:
+            return value.spelt(spell)
+        return value
 
     spelled = [said(value) for value in values]
-    return string.Formatter().vformat(template, spelled, _Options(spell))
+    options = _Options(in_code if spell is None else spell)
+    return string.Formatter().vformat(template, spelled, options)

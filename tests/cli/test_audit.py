@@ -4,14 +4,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 import ornstein as orn
 from ornstein.cli import _audit, main
-from ornstein.cli._run_folder import load_run
-from ornstein.recipe import Keys, Recipe, fit_options, prepare, train as recipe_train
+from ornstein.cli._run_folder import load_run, read_sample_recipe
+from ornstein.potential import Potential
+from ornstein.recipe import (
+    Keys,
+    Recipe,
+    fit_options,
+    mode_at_start,
+    prepare,
+    train as recipe_train,
+)
+from ornstein.recipe._run_sampling import potential_arguments
+from ornstein.train import RunFolder, load_model
 
 TINY = "--epochs 4 --width 2 --drift-widths 2 --num-inducing 0 --dt 0.5 --num-draws 1"
 TINY += " --test-draws 3 --data toy/cos --start gaussian --kl-warmup 0"
@@ -120,8 +131,9 @@ def test_twins_of_what_ivon_trained(tmp_path: Path):
         assert trained(run, name).is_file()
 
 
-def test_samples(tmp_path: Path):
-    """Put back to the prior of their own options, and no twin of them."""
+def test_samples(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Put back to the prior of their own options, and beside a mode of what they
+    sample, which is found once. Catches (seen) a mode without the prior."""
     options = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
     options += " --num-samples 6 --num-warmup 20 --num-chains 2 --test-draws 12"
     options += " --prior gaussian --prior-scale 3"
@@ -131,8 +143,24 @@ def test_samples(tmp_path: Path):
     assert [row["name"] for row in found["relatives"]] == [
         "the fit",
         "weights at prior",
+        "trained without noise",
     ]
+    assert main(["evaluate", str(tmp_path / "run"), "--audit"]) == 0
+    assert "The twin without noise is in" in capsys.readouterr().out
+    assert read(tmp_path / "run") == found
     _, prepared, samples = load_run(tmp_path / "run")
+    recipe = read_sample_recipe(RunFolder.open(tmp_path / "run"))
+    start = mode_at_start(recipe, prepared)
+    like = (start, prepared.likelihood, None)
+    mode, likelihood, _ = load_model(trained(tmp_path / "run", "without-noise"), like)
+    potential = Potential(**potential_arguments(recipe, prepared))
+    assert eqx.tree_equal(likelihood, prepared.likelihood)
+    scale = potential.start[1]  # empty: it is given
+    energies = [float(potential((each.params, scale))) for each in (start, mode)]
+    slopes = jax.grad(potential)((mode.params, scale))[0]
+    steepest = max(float(abs(a).max()) for a in jax.tree.leaves(slopes))
+    assert energies[1] < energies[0]
+    assert steepest < 1.0, steepest  # at a draw of the prior they are hundreds
     fit = samples.posterior_parts().at_prior(
         ("weights",), jax.random.fold_in(Keys.of(prepared.recipe).test, 3)
     )
@@ -162,5 +190,7 @@ def test_a_run_that_claims_no_posterior(tmp_path: Path, capsys: pytest.CaptureFi
     assert result["elbo"] is None
     assert "kl" not in result
     assert main(["evaluate", str(path), "--audit"]) == 2
-    assert "claims no posterior" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "The --model of this run claims no posterior" in said
+    assert "Leave --audit out." in said
     assert not (path / "evaluation.json").exists()

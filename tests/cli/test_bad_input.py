@@ -68,9 +68,12 @@ CASES = {
     "no such preset": (f"train {TINY} --preset paper", "no preset 'paper' for toy/cos"),
     "run exists": (f"train {TINY} --out run", "--resume run.*--overwrite"),
     "not a run": (f"train {TINY} --out folder --overwrite", "exists and is not a run"),
-    "dt zero": (f"train {TINY} --dt 0 --out new", "`dt` must be positive"),
-    "dt negative": (f"train {TINY} --dt=-0.1 --out new", "`dt` must be positive"),
-    "dt does not divide": (f"train {TINY} --dt 0.3 --out new", "does not divide.*0.25"),
+    "dt zero": (f"train {TINY} --dt 0 --out new", "--dt must be positive"),
+    "dt negative": (f"train {TINY} --dt=-0.1 --out new", "--dt must be positive"),
+    "dt does not divide": (
+        f"train {TINY} --dt 0.3 --out new",
+        "--dt 0.3 does not divide.*try --dt 0.25",
+    ),
     "bad dt keeps the old run": (
         f"train {TINY} --dt 0.3 --out run --overwrite",
         "does not divide",
@@ -81,9 +84,12 @@ CASES = {
     ),
     "reversible": (
         f"train {TINY} --gradient reversible --out new",
-        "`Reversible`.*`?ReversibleHeun",
+        "--gradient reversible walks.*use --solver reversible-heun, or --gradient che",
     ),
-    "adaptive euler": (f"train {TINY} --rtol 0.1 --out new", "error estimate"),
+    "adaptive euler": (
+        f"train {TINY} --rtol 0.1 --out new",
+        "--rtol needs.* this --solver does.*use --solver heun or --solver sra1, or --d",
+    ),
     "adaptive stl": (
         f"train {TINY} --rtol 0.1 --solver heun --estimator stl --out new",
         "--estimator stl does not go with adaptive",
@@ -113,7 +119,7 @@ CASES = {
     "negative split": (f"train {TINY} --split -1 --out new", "no numbered splits"),
     "too large": (f"train {TINY} --width 99999999999 --out new", "not enough memory"),
     "not UTF-8": ("predict run x\udcff.csv -o p.csv", r"'x\\udcff.csv' is not UTF-8"),
-    "sigma": (f"train {TINY} --sigma 0 --out new", "`sigma` must be positive"),
+    "sigma": (f"train {TINY} --sigma 0 --out new", "--sigma must be positive.*--model"),
     "widths": (f"train {TINY} --drift-widths 2x2 --out new", "joined by hyphens"),
     "likelihood": (
         f"train {TINY} --likelihood categorical --out new",

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from ornstein import _sentence
-from ornstein._sentence import Option, OptionError, Sentence
+from ornstein._sentence import Choice, Option, OptionError, Sentence
 from ornstein.cli._flags import flagged, said
 from ornstein.data import DataError, DataNotFoundError, load
 
@@ -20,6 +20,15 @@ def test_each_front_end_spells_options_its_way():
     assert flagged(WHOLE) == "--num-draws is '{batch_size} --x': give --kl-weight 1.0."
     assert flagged(copy.deepcopy(WHOLE)) == flagged(WHOLE)
     assert flagged("a_b {a_b} `a_b`") == "a_b {a_b} `a_b`"
+
+
+def test_a_choice_is_code_or_flags():
+    """Also inside another sentence. Catches (seen) code at the shell."""
+    choice = Choice("`Heun()` or {x}", "{solver} heun")
+    sentence = Sentence("Use {}: {}.", choice, Sentence("not {}", choice))
+    assert sentence == "Use `Heun()` or {x}: not `Heun()` or {x}."
+    assert flagged(sentence) == "Use --solver heun: not --solver heun."
+    assert flagged(copy.deepcopy(sentence)) == flagged(sentence)
 
 
 def test_errors_say_what_their_sentence_does():

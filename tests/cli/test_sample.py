@@ -195,6 +195,21 @@ def test_a_step_size_that_diverges_fails_the_run(capsys, tmp_path):
     assert "divide the step size by 10" in capsys.readouterr().err
 
 
+def test_r_hat_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """By the note, with what to do, where chains do not agree. Catches (seen) a table
+    that says another R-hat, of other rows."""
+    options = "--data toy/cos --kernel sgld --step-size 1e-8 --width 3 --num-warmup 0"
+    options += " --num-samples 6 --num-chains 2 --test-draws 12"
+    assert main(["sample", *options.split(), "--out", str(tmp_path / "run")]) == 0
+    captured = capsys.readouterr()
+    said = " ".join((captured.out + captured.err).split())
+    assert "do not agree" in said
+    assert "`ornstein sample` with the same --data" in said
+    assert "--num-chains" in said
+    assert "r_hat" not in captured.out
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["r_hat"] > 1.05
+
+
 def test_a_step_size_that_rejects_everything_fails_the_run(capsys, tmp_path):
     """What was sampled stays, and is readable."""
     options = f"{TINY} --num-warmup 0 --step-size 100 --out {tmp_path / 'run'}"
@@ -208,6 +223,16 @@ def test_defaults_suit_the_data_and_the_kernel():
     assert preset_sampling("toy/cos").sampling.kernel == "hmc"
     assert preset_sampling("digits").sampling.kernel == "sghmc"
     assert preset_sampling("uci/yacht").likelihood.learn_scale
+    # A path's gradient costs eleven of a plain network's.
+    plain, path = [
+        preset_sampling("uci/concrete", network=name).sampling
+        for name in ("mlp", "sdebnn")
+    ]
+    gradients = [
+        (o.num_warmup + o.num_samples) * o.num_integration_steps for o in (plain, path)
+    ]
+    assert gradients[1] < gradients[0] / 4
+    assert path.num_samples * path.num_chains >= path.test_draws
     # A minibatch kernel takes more and cheaper steps.
     assert preset_sampling("toy/cos", "sgld").sampling.thin > 1
     saved = preset_sampling("digits").to_json()

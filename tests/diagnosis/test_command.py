@@ -22,6 +22,8 @@ def test_train_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture)
     for finding in diagnosis:
         assert set(finding) == {"name", "message", "numbers"}
         assert f"{finding['name']}: {finding['message']}" in out
+    gone = diagnosis[names.index("diffusion-gone")]["message"]
+    assert "(--sigma, --start-width, --init-scale)" in gone  # Catches (seen) code
 
 
 @pytest.mark.slow

@@ -15,8 +15,9 @@ from functions.small_networks import Normalised
 import ornstein as orn
 from ornstein.data import Data, Split, load
 from ornstein.evaluation import Relative, audit
+from ornstein.evaluation._bound import DrawSums, log_likelihood_bought
 from ornstein.evaluation._verdict import judge
-from ornstein.functions import HeldAtPrior
+from ornstein.functions import MAP, HeldAtPrior
 from ornstein.nn import MLP
 from ornstein.prediction import FittedModel
 
@@ -25,7 +26,7 @@ DATA = load("toy/cos")
 
 
 def relative(kind: str, gain: float, error: float = 0.01) -> Relative:
-    return Relative(f"{kind} one", kind, {}, gain, error)
+    return Relative(f"{kind} one", kind, {}, gain, error, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_relatives_by_hand(fit: FittedModel):
         other = log_prob(FittedModel(expected[each.name], fit.likelihood), DATA.test)
         rows = ours - other
         assert each.gain == pytest.approx(rows.mean(), rel=1e-3, abs=1e-5), each.name
-        error = rows.std(ddof=1) / math.sqrt(rows.size)
+        error = math.hypot(rows.std(ddof=1) / math.sqrt(rows.size), each.draws_se)
         assert each.gain_se == pytest.approx(error, rel=1e-3), each.name
         assert each.scores["nll"] == pytest.approx(-other.mean(), rel=1e-4)
         assert 0 <= each.scores["auroc_noise"] <= 1
@@ -122,11 +123,11 @@ def test_relatives_by_hand(fit: FittedModel):
 
 
 def test_log_likelihood_bought(fit: FittedModel):
-    """Nats of the whole training set, with the same draws. Catches (seen) a KL left
-    in."""
+    """Nats of the whole training set, with the same draws; its error is that of paired
+    draws. Catches (seen) a KL left in, and draws that are not paired."""
     found = audit(fit, DATA, key=KEY, num_draws=NUM_DRAWS)
     draws_key = jr.split(jr.fold_in(KEY, 4))[1]
-    totals = []
+    totals, each_draw = [], []
     for model in (fit.model, orn.prior_of(fit.model)):
         sums = []
         for index in range(NUM_DRAWS):
@@ -134,13 +135,35 @@ def test_log_likelihood_bought(fit: FittedModel):
             each = fit.likelihood.log_prob(draw.output, jnp.asarray(DATA.train.y))
             sums.append(float(jnp.sum(each)))
         totals.append(np.mean(sums))
+        each_draw.append(sums)
     bought = totals[0] - totals[1]
     assert found.log_likelihood_bought == pytest.approx(bought, rel=1e-3)
+    error = np.std(np.subtract(*each_draw), ddof=1) / NUM_DRAWS**0.5
+    assert found.log_likelihood_bought_se == pytest.approx(error, rel=1e-2)
+    assert f"± {found.log_likelihood_bought_se:.2g} nats" in found.spent_and_bought
     assert found.num_data == len(DATA.train)
     text = str(found)
     assert text.endswith("none was trained.")
     assert "start and path at prior" in text
     assert found.to_json()["verdict"] == found.verdict
+
+
+def sums(blocks: Any, part_seen: float) -> DrawSums:
+    return DrawSums(np.asarray(blocks, np.float64), {}, part_seen)
+
+
+def test_the_error_of_rows_that_were_not_seen():
+    """Of ten blocks, half of the data: as in another sample of rows. Catches (seen) an
+    error over draws alone."""
+    rng = np.random.default_rng(0)
+    gains, found = [], []
+    for _ in range(400):
+        blocks = np.repeat(rng.normal(3.0, 1.0, size=(20, 1)), 2, axis=1)
+        part = sums(2 * blocks[:10], 0.5)  # of 20 blocks 10, scaled to all
+        bought, error = log_likelihood_bought(part, sums(0 * blocks[:10], 0.5))
+        gains.append(bought - blocks[:, 0].sum())
+        found.append(error)
+    assert np.std(gains) == pytest.approx(np.sqrt(np.mean(np.square(found))), rel=0.15)
 
 
 def linear_data() -> Data:
@@ -189,6 +212,7 @@ def test_a_posterior_that_does_something():
         "trained with q = p",
     ]
     first, last = seen["without noise"]
+    assert isinstance(first, MAP)  # points under the same prior, not least squares
     weight = lambda net: np.asarray(net.layers[0].weight)
     np.testing.assert_array_equal(weight(first.network), weight(model.family.mean))
     first, last = seen["with q = p"]

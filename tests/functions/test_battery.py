@@ -21,6 +21,7 @@ from ornstein._tree import is_at
 from ornstein.data import Series
 from ornstein.functions import (
     FROZEN,
+    MAP,
     SWAG,
     Deterministic,
     Ensemble,
@@ -40,6 +41,7 @@ from ornstein.functions import (
 )
 from ornstein.network import in_inference, initial_state
 from ornstein.nn import MLP
+from ornstein.prior import GaussianPrior
 
 
 def mlp(seed: int = 0) -> MLP:
@@ -77,6 +79,10 @@ def latent(kind: Any) -> Any:
 FUNCTIONS: dict[str, Any] = {
     "deterministic": lambda: Deterministic(mlp()),
     "deterministic, normalised": lambda: Deterministic(normalised()),
+    "map": lambda: MAP.of(mlp(), GaussianPrior(2.0)),
+    "ensemble of maps": lambda: Ensemble(
+        [MAP.of(mlp(i), GaussianPrior(2.0)) for i in range(2)]
+    ),
     "dropout": lambda: MCDropout(mlp(), rate=0.4),
     "dropout, normalised": lambda: MCDropout(normalised(), rate=0.4),
     "mean field": lambda: MeanField(mlp(), init_scale=0.3),
@@ -164,7 +170,7 @@ def test_draws_are_decided_by_key_and_index(case: Case):
     of = lambda seed, i: np.asarray(draw(case, jr.key(seed), jnp.asarray(i)).output)
     first = of(1, 0)
     members = getattr(case.function, "members", case.function)
-    is_random = not isinstance(members, Deterministic)
+    is_random = not isinstance(members, Deterministic | MAP)
     for other in (of(2, 0), of(1, num_strata)):
         assert np.allclose(other, first) != is_random
     assert np.allclose(of(1, 1), first) == (num_strata == 1 and not is_random)

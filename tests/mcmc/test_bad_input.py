@@ -15,6 +15,7 @@ from ornstein.mcmc import (
     RandomWalkMetropolis,
     check_start,
 )
+from ornstein.mcmc._adaptive import check_positive
 from ornstein.nn import MLP
 from ornstein.potential import DensityPotential, Potential, Tempered
 from ornstein.prior import GaussianPrior
@@ -66,6 +67,14 @@ def potential(getkey):
 
 def fill(tree, value):
     return jax.tree.map(lambda a: jnp.full_like(a, value), tree)
+
+
+@pytest.mark.parametrize("value", [None, "0.1"])
+def test_a_step_size_that_is_no_number(value):
+    """Catches (seen) a bare `TypeError` of NumPy's. (Of a kernel itself the types that
+    tests run with are sooner.)"""
+    with pytest.raises(TypeError, match="`step_size` must be a positive number, got"):
+        check_positive("step_size", value)
 
 
 def test_start_names_the_term(potential):

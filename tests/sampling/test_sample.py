@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import ornstein as orn
+from ornstein.cli._flags import flagged
 from ornstein.functions import MCDropout, ess_bulk
 from ornstein.mcmc import HMC, AbstractKernel, RandomWalkMetropolis, warm_up_stages
 from ornstein.potential import DensityPotential
@@ -417,6 +418,9 @@ def test_chains_that_disagree_are_said(caplog):
     with caplog.at_level(logging.WARNING, "ornstein"):
         run(sgld(1e-5), starts=far, num_warmup=0)
     assert "do not agree" in caplog.text
+    assert "sample longer (`num_warmup`, `num_samples` or `thin`)" in caplog.text
+    said = flagged(caplog.records[-1].msg)
+    assert "`ornstein sample` with the same --data, but longer (--num-warmup," in said
 
 
 @pytest.mark.parametrize(

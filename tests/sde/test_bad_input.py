@@ -56,12 +56,12 @@ REFUSED = {
     "dt that does not divide": (
         {"stepsize": sde.Fixed(0.3)},
         ValueError,
-        r"`dt` = 0.3 does not divide .* length 1 .*; try dt = 0.25",
+        r"`dt` 0.3 does not divide .* length 1 .*; try `dt` 0.25",
     ),
     "dt longer than an interval": (
         {"ts": np.array([0.0, 0.05, 1.0])},
         ValueError,
-        r"length 0.05 .*; try dt = 0.05",
+        r"length 0.05 .*; try `dt` 0.05",
     ),
     "output off the grid": (
         {"stepsize": sde.Grid(np.linspace(0.0, 1.0, 4)), "ts": np.array([0, 0.5, 1.0])},

@@ -2,18 +2,34 @@
 
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .._files import write_atomically
 from .._types import PRNGKeyArray
 from ..evaluation import Audit, Retraining, audit, check_claims
 from ..functions import AbstractRandomFunction
+from ..likelihood import AbstractLikelihood
 from ..network import initial_state
 from ..prediction import Fitted, FittedModel
-from ..recipe import Prepared, prepare, train, with_points
+from ..recipe import (
+    Prepared,
+    find_mode,
+    mode_at_start,
+    prepare,
+    train,
+    with_points,
+)
+from ..sampling import ChainProgress
 from ..train import ProgressBar, RunFolder, checkpoints, load_model
-from ._run_folder import final_path, read_recipe, save_final
+from ._run_folder import (
+    final_path,
+    is_sampled,
+    read_recipe,
+    read_sample_recipe,
+    save_final,
+)
 from ._signals import Interruption, handled
 from ._terminal import Terminal, as_json
 
@@ -49,8 +65,9 @@ def audit_run(
     """
     check_claims(fit.model)
     retraining = None
-    if twins == "trained" and not fit.model.posterior_parts().has_stored_samples:
-        retraining = _retraining(run, prepared, terminal)
+    if twins == "trained":
+        make = _retraining_of_chains if is_sampled(run) else _retraining
+        retraining = make(run, prepared, terminal)
     found = audit(
         fit, prepared.data, key=key, num_draws=num_draws, retraining=retraining
     )
@@ -79,32 +96,89 @@ def _retraining(run: RunFolder, prepared: Prepared, terminal: Terminal) -> Retra
     prepared = prepared._replace(recipe=with_points(prepared.recipe))
 
     def train_twin(model: AbstractRandomFunction, name: str) -> Fitted:
+        recipe = prepared.recipe.to_json()
+        twin = _Twin.of(run, name, recipe, (model, prepared.likelihood))
+
+        def make(interruption: Interruption) -> Fitted:
+            return train(
+                prepared._replace(model=model),
+                run=twin.folder,
+                resume=not twin.is_new,
+                callbacks=[ProgressBar(terminal.errors), interruption],
+            )
+
+        what = "the run; a second call goes on where this one ends"
+        return twin.kept_or(make, what, terminal)
+
+    return Retraining(prepared.model, train_twin)
+
+
+def _retraining_of_chains(
+    run: RunFolder, prepared: Prepared, terminal: Terminal
+) -> Retraining:
+    """The twin of chains: a mode of what they sample, under their own prior."""
+    recipe = read_sample_recipe(run)
+
+    def train_twin(model: AbstractRandomFunction, name: str) -> Fitted:
+        twin = _Twin.of(run, name, recipe.to_json(), (model, prepared.likelihood))
+
+        def make(interruption: Interruption) -> Fitted:
+            callbacks = [ChainProgress(terminal.errors), interruption]
+            return find_mode(recipe, prepared, callbacks=callbacks)
+
+        return twin.kept_or(make, "one of its chains", terminal)
+
+    return Retraining(mode_at_start(recipe, prepared), train_twin)
+
+
+class _Twin(NamedTuple):
+    """A twin's own folder, in that of the run.
+
+    Attributes:
+        name: the twin's.
+        folder: where it is trained, and kept.
+        is_new: whether nothing was trained there.
+        like: model and likelihood, as they are read from a file.
+    """
+
+    name: str
+    folder: RunFolder
+    is_new: bool
+    like: tuple[AbstractRandomFunction, AbstractLikelihood]
+
+    @classmethod
+    def of(
+        cls,
+        run: RunFolder,
+        name: str,
+        recipe: dict[str, Any],
+        like: tuple[AbstractRandomFunction, AbstractLikelihood],
+    ) -> "_Twin":
         path = run.path / _FOLDER / name.replace(" ", "-").replace("=", "is")
-        recipe = json.loads(json.dumps(prepared.recipe.to_json()))  # no tuples
-        config = {"twin": name, "recipe": recipe}
-        folder, is_new = _folder(path, config)
-        final = final_path(folder)
+        recipe = json.loads(json.dumps(recipe))  # no tuples
+        config = {"twin": name, "of": type(like[0]).__name__, "recipe": recipe}
+        return cls(name, *_folder(path, config), like)
+
+    def kept_or(
+        self, make: Callable[[Interruption], Fitted], what: str, terminal: Terminal
+    ) -> Fitted:
+        """The twin that is there, or what `make` trains, in about as long as `what`."""
+        final = final_path(self.folder)
         if final.is_file():
-            terminal.say(f"The twin {name} is in {path}")
-            like = (model, prepared.likelihood, initial_state(model))
+            terminal.say(f"The twin {self.name} is in {self.folder.path}")
+            model, likelihood = self.like
+            like = (model, likelihood, initial_state(model))
             return FittedModel(*load_model(final, like))
         terminal.say(
-            f"Training the twin {name} in {path}, which takes about as long as the "
-            "run; a second call goes on where this one ends"
+            f"Training the twin {self.name} in {self.folder.path}, which takes about "
+            f"as long as {what}"
         )
         interruption = Interruption()
         with handled(interruption):
-            fit = train(
-                prepared._replace(model=model),
-                run=folder,
-                resume=not is_new,
-                callbacks=[ProgressBar(terminal.errors), interruption],
-            )
+            fit = make(interruption)
             interruption.raise_if_met()
-        save_final(folder, fit)
+        save_final(self.folder, fit)
         return fit
-
-    return Retraining(prepared.model, train_twin)
 
 
 def _folder(path: Path, config: dict[str, Any]) -> tuple[RunFolder, bool]:

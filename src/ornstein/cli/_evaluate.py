@@ -62,7 +62,8 @@ class Evaluate:
             noise: Gaussian, and salt and pepper for images.
         audit: also whether the posterior does anything: put back to its prior part by
             part, and beside twins trained without noise and with q = p, which takes
-            about twice as long as the run; finished twins are kept in its folder.
+            about twice as long as the run; finished twins are kept in its folder. The
+            twin of chains is a mode of what they sample, as long as one of them.
         audit_twins: for --audit: none leaves the trained twins out.
         corruptions: also errors and calibration under the corruptions of CIFAR-10-C at
             five severities, for images: its own files from --data-dir, or generated.
@@ -117,12 +118,12 @@ class Evaluate:
                 f"--noise-sweep is about the entropy of classes, and the targets of "
                 f"{data.name} are numbers: leave it out."
             )
+        draws = recipe.training.test_draws if self.draws is None else self.draws
         self._check_corruptions(data)
-        self._check_audit(fit)
+        self._check_audit(fit, draws)
         if self.dial or self.dial_rtol:  # what cannot be turned stops it here
             dial_settings(fit.model, dts=self.dial, rtols=self.dial_rtol)
         others = self._other_inputs(prepared)
-        draws = recipe.training.test_draws if self.draws is None else self.draws
         say_draws(fit, draws, terminal)
         keys = Keys.of(recipe)
         result: dict[str, Any] = {
@@ -218,7 +219,7 @@ class Evaluate:
                     f"--{name} is not for sequences, which {data.name} holds: {reason}."
                 )
 
-    def _check_audit(self, fit: Fitted) -> None:
+    def _check_audit(self, fit: Fitted, draws: int) -> None:
         if self.audit_twins != "trained" and not self.audit:
             raise ValueError(
                 "--audit-twins says which twins --audit trains: give that, too, or "
@@ -232,6 +233,11 @@ class Evaluate:
                 "--solver, --dt, --rtol, --atol and --dial out."
             )
         check_claims(fit.model)
+        if draws < 2:
+            raise ValueError(
+                f"--audit asks how much other draws would change, which {draws} cannot "
+                "say: give --draws 2 or more."
+            )
 
     def _check_corruptions(self, data: Data) -> None:
         if self.corruption_rows is not None and not self.corruptions:

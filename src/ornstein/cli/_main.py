@@ -15,7 +15,7 @@ from rich.logging import RichHandler
 from ..sampling import StuckChainError
 from ..train import CheckpointError, NonFiniteError
 from ._evaluate import Evaluate
-from ._flags import said
+from ._flags import flagged, said
 from ._info import Info
 from ._parse import parse
 from ._predict import Predict
@@ -57,6 +57,7 @@ def main(args: Sequence[str] | None = None) -> int:
     handler = RichHandler(
         console=terminal.errors, show_path=False, show_time=False, show_level=False
     )
+    handler.addFilter(_spell)
     logger = logging.getLogger("ornstein")
     level, propagate = logger.level, logger.propagate
     logger.addHandler(handler)
@@ -93,6 +94,13 @@ def main(args: Sequence[str] | None = None) -> int:
         logger.propagate = propagate
         absl.disabled = was_disabled
     return 0
+
+
+def _spell(record: logging.LogRecord) -> bool:
+    """What is logged names options as --flags."""
+    if isinstance(record.msg, str):
+        record.msg = flagged(record.msg)
+    return True
 
 
 def _complain(error: BaseException, code: int) -> int:

@@ -23,6 +23,7 @@ from ..report import write_figures
 from ..sampling import ChainProgress, StuckChainError, is_stuck
 from ..train import Fit, RunFolder
 from ._calls import entered
+from ._flags import flagged
 from ._output import check_outside, inputs_of
 from ._run_folder import (
     SAMPLES,
@@ -60,6 +61,9 @@ _TABLE = (
     "num_parameters",
     "train_seconds",
 )
+
+_R_HAT = "R-hat"
+"""What a note about it says."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,10 +198,13 @@ def _carry_out(
         written.append(run.write_result(result))
         say_draws(samples, options.test_draws, terminal)
         table = {name: result[name] for name in _TABLE if result.get(name) is not None}
+        if any(_R_HAT in note for note in samples.notes):
+            table.pop("r_hat", None)  # said already, of training rows
         terminal.table(
             f"{options.kernel} on the test rows of {recipe.data.data}", table
         )
         say_written(run, written, terminal)
     if is_stuck(samples):
-        raise StuckChainError(f"{samples.notes[0]} What was sampled is in {run.path}.")
+        note = flagged(samples.notes[0])
+        raise StuckChainError(f"{note} What was sampled is in {run.path}.")
     return result

@@ -5,10 +5,11 @@ import math
 import jax
 import numpy as np
 
+from .._sentence import Sentence
 from ..data import Series
 from ..likelihood import AbstractLocationScaleLikelihood, of_one_value
 from ..prediction import Prediction
-from ._base import NOT_CHECKED, CheckResult
+from ._base import NOT_CHECKED, SIGMA, CheckResult
 from ._evidence import Evidence
 
 _LEVEL = 0.9
@@ -43,8 +44,13 @@ def band_holds_all(evidence: Evidence) -> CheckResult:
         return CheckResult(numbers)
     return CheckResult(
         numbers,
-        f"The 90 % band holds {coverage:.1%} of {inside.size} targets: it is far too "
-        "wide, and says little of where they are. Learn the likelihood's scale "
-        "(`learn_scale`) or give a smaller one, train longer, or give the prior less "
-        "noise (`WeightPrior(sigma=...)`): a band is as wide as what was not fitted.",
+        Sentence(
+            "The 90 % band holds {:.1%} of {} targets: it is far too wide, and says "
+            "little of where they are. Learn the likelihood's scale ({learn_scale}) or "
+            "give a smaller one, train longer, or give the prior less noise ({}): a "
+            "band is as wide as what was not fitted.",
+            coverage,
+            inside.size,
+            SIGMA,
+        ),
     )

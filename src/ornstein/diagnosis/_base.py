@@ -3,7 +3,13 @@
 import textwrap
 from typing import NamedTuple
 
+from .._sentence import Choice
+
 _WIDTH = 88
+
+
+SIGMA = Choice("`WeightPrior(sigma=...)`", "{sigma}")
+"""The noise of a prior over paths of weights."""
 
 
 class Finding(NamedTuple):
@@ -11,7 +17,8 @@ class Finding(NamedTuple):
 
     Attributes:
         name: of the fault, such as `"draws-agree"`.
-        message: what was seen, what it means, and what to do.
+        message: what was seen, what it means, and what to do; a `Sentence` where it
+            names options.
         numbers: what was seen, by name.
     """
 

@@ -1,5 +1,6 @@
 """A bound so far from fitted that its KL is more than any data could pay for."""
 
+from .._sentence import Sentence
 from ._base import NOT_CHECKED, CheckResult
 from ._evidence import Evidence
 from ._num_data import num_data_of
@@ -22,16 +23,20 @@ def bound_underfitted(evidence: Evidence) -> CheckResult:
     if not kl > TOO_MUCH * num_data:
         return CheckResult(numbers)
     name = max(terms, key=lambda name: terms[name])
-    called = _CALLED.get(name, f"`{name}`")
-    return CheckResult(
-        numbers,
-        f"The bound is not fitted: the KL is {kl:,.0f} nats for {num_data:,.0f} rows, "
-        f"{kl / num_data:.1f} each, and most of it is that of {called} "
-        f"({terms[name]:,.0f}). No likelihood can earn that: training has not yet "
-        "moved the posterior to where the data want it. Take more steps (more epochs, "
-        "or smaller batches) or a larger learning rate, start nearer to the prior "
-        "(`start_width`, `init_scale`), or sample in place of a bound.",
+    said = Sentence(
+        "The bound is not fitted: the KL is {:,.0f} nats for {:,.0f} rows, {:.1f} "
+        "each, and most of it is that of {} ({:,.0f}). No likelihood can earn that: "
+        "training has not yet moved the posterior to where the data want it. Take more "
+        "steps (more epochs, or smaller batches) or a larger learning rate, start "
+        "nearer to the prior ({start_width}, {init_scale}), or sample in place of a "
+        "bound.",
+        kl,
+        num_data,
+        kl / num_data,
+        _CALLED.get(name, f"`{name}`"),
+        terms[name],
     )
+    return CheckResult(numbers, said)
 
 
 _CALLED = {

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from .._sentence import Choice, Sentence
 from ..likelihood import (
     AbstractClassLikelihood,
     AbstractLocationScaleLikelihood,
@@ -35,10 +36,16 @@ def coarse_step(evidence: Evidence) -> CheckResult:
         return CheckResult(numbers)
     return CheckResult(
         numbers,
-        f"Half the step on the same paths moves the prediction by {change:.2g} in "
-        "total variation: the result is the solver's as much as the model's. Halve "
-        "`dt` until it stays (`with_solver(model, stepsize=Fixed(...))` tries it "
-        "without training), and train with that.",
+        Sentence(
+            "Half the step on the same paths moves the prediction by {:.2g} in total "
+            "variation: the result is the solver's as much as the model's. Halve {dt} "
+            "until it stays ({} tries it without training), and train with that.",
+            change,
+            Choice(
+                "`with_solver(model, stepsize=Fixed(...))`",
+                "`ornstein evaluate RUN {dt} ...`",
+            ),
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """A posterior whose scales have shrunk to nothing."""
 
-from ._base import CheckResult
+from .._sentence import Choice, Sentence
+from ._base import SIGMA, CheckResult
 from ._evidence import Evidence
 
 GONE = 1e-3
@@ -21,10 +22,14 @@ def diffusion_gone(evidence: Evidence) -> CheckResult:
     seen = " and ".join(f"{name} {value:.1g}" for name, value in gone.items())
     return CheckResult(
         numbers,
-        f"The randomness is gone: {seen}, where 1 is the size of the prior's or of the "
-        "weights' own. Draws are then one network; give a larger scale (`WeightPrior("
-        "sigma=...)`, `start_width`, `init_scale`), or train with a KL weight of 1, "
-        "which holds it up.",
+        Sentence(
+            "The randomness is gone: {}, where 1 is the size of the prior's or of the "
+            "weights' own. Draws are then one network; give a larger scale ({}, "
+            "{start_width}, {init_scale}), or train with a KL weight of 1, which holds "
+            "it up.",
+            seen,
+            SIGMA,
+        ),
     )
 
 
@@ -33,8 +38,15 @@ def _of_path(share: float) -> CheckResult:
         return CheckResult({"noise_share": share})
     return CheckResult(
         {"noise_share": share},
-        f"The diffusion is gone: noise makes at most {share:.1g} of the spread of the "
-        "prior's paths. They are those of an ordinary differential equation; give "
-        "`NetDiffusion` a higher lower bound or a fixed `ConstantDiffusion`, or start "
-        "from more noise.",
+        Sentence(
+            "The diffusion is gone: noise makes at most {:.1g} of the spread of the "
+            "prior's paths. They are those of an ordinary differential equation; give "
+            "{}.",
+            share,
+            Choice(
+                "`NetDiffusion` a higher lower bound or a fixed `ConstantDiffusion`, "
+                "or start from more noise",
+                "{latent_noise} fixed with a larger {sigma}, or start from more noise",
+            ),
+        ),
     )

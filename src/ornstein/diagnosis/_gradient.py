@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._sentence import Choice, Sentence
 from .._types import Array, Float, PRNGKeyArray, PyTree
 from ..functions import FROZEN
 from ..likelihood import AbstractLikelihood
@@ -46,10 +47,14 @@ def gradient_nan(evidence: Evidence) -> CheckResult:
         return CheckResult(numbers)
     return CheckResult(
         numbers,
-        f"There are NaN or infinite values in {' and '.join(places)}: nothing that "
-        "this fit says can be relied on. Train again with a smaller learning rate and "
-        "`clip_norm`, and look for square roots, logarithms and divisions at 0; "
-        "`jax.debug_nans(True)` names the place.",
+        Sentence(
+            "There are NaN or infinite values in {}: nothing that this fit says can be "
+            "relied on. Train again with a smaller learning rate and {}, and look for "
+            "square roots, logarithms and divisions at 0; {} names the place.",
+            " and ".join(places),
+            Choice("`clip_norm`", "{clip}"),
+            Choice("`jax.debug_nans(True)`", "JAX_DEBUG_NANS=1 in the environment"),
+        ),
     )
 
 
@@ -79,9 +84,12 @@ def gradient_noise(evidence: Evidence) -> CheckResult:
         return CheckResult(numbers)
     return CheckResult(
         numbers,
-        f"The gradients have no signal: by their ratio of signal to noise, "
-        f"{' and '.join(said)}. Training has nothing to go by: take more `num_draws` "
-        "or larger batches, less noise, or another start, in which no unit is dead.",
+        Sentence(
+            "The gradients have no signal: by their ratio of signal to noise, {}. "
+            "Training has nothing to go by: take more {num_draws} or larger batches, "
+            "less noise, or another start, in which no unit is dead.",
+            " and ".join(said),
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._sentence import Choice, Sentence
 from ._base import NOT_CHECKED, CheckResult
 from ._evidence import Evidence
 
@@ -35,7 +36,14 @@ def kl_still(evidence: Evidence) -> CheckResult:
         return CheckResult(numbers)
     return CheckResult(
         numbers,
-        f"{seen} over {len(values)} epochs: training has not moved the posterior. "
-        "Check that its parameters are trained (`model.labels()`), and try a larger "
-        "learning rate, a smaller KL weight, or a warm-up to it.",
+        Sentence(
+            "{} over {} epochs: training has not moved the posterior. {} a larger "
+            "learning rate, a smaller KL weight, or a warm-up to it.",
+            seen,
+            len(values),
+            Choice(
+                "Check that its parameters are trained (`model.labels()`), and try",
+                "Try",
+            ),
+        ),
     )

@@ -1,6 +1,7 @@
 r"""A $\sigma$ so large that the path, and not the input, decides the output."""
 
-from ._base import NOT_CHECKED, CheckResult
+from .._sentence import Sentence
+from ._base import NOT_CHECKED, SIGMA, CheckResult
 from ._draws_agree import between_draws
 from ._evidence import SOME_SKILL, Evidence
 
@@ -25,7 +26,12 @@ def noise_drowns_drift(evidence: Evidence) -> CheckResult:
     worth = "worse than" if evidence.skill < 0 else "hardly better than"
     return CheckResult(
         numbers,
-        f"The noise drowns the drift: {share:.0%} of the outputs' variance is between "
-        f"draws, and the prediction is {worth} a constant guess. Make "
-        "`WeightPrior(sigma=...)` smaller; a tenth of it is a start.",
+        Sentence(
+            "The noise drowns the drift: {:.0%} of the outputs' variance is between "
+            "draws, and the prediction is {} a constant guess. Make {} smaller; a "
+            "tenth of it is a start.",
+            share,
+            worth,
+            SIGMA,
+        ),
     )

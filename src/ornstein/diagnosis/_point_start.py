@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._sentence import Choice, Sentence
 from ..functions import AbstractRandomFunction, SDEBlock, WeightDrift
 from ._base import NOT_CHECKED, CheckResult
 from ._evidence import SOME_SKILL, Evidence
@@ -35,11 +36,17 @@ def point_start(evidence: Evidence) -> CheckResult:
         return CheckResult(numbers)
     return CheckResult(
         numbers,
-        f"Zeroing the drift network changes the log likelihood by {gain:.2g} ± "
-        f"{error:.1g} nats a row, and the path KL is {kl:.2g} nats: the point w0 "
-        "carries the fit, and the posterior of the path is its prior. Give w0 a "
-        "distribution (`start_width=0.02`, trained with a KL warm-up of 0.4) or the "
-        "drift more to see (`num_inducing=8`).",
+        Sentence(
+            "Zeroing the drift network changes the log likelihood by {:.2g} ± {:.1g} "
+            "nats a row, and the path KL is {:.2g} nats: the point w0 carries the fit, "
+            "and the posterior of the path is its prior. Give w0 a distribution ({}, "
+            "trained with a KL warm-up of 0.4) or the drift more to see ({}).",
+            gain,
+            error,
+            kl,
+            Choice("`start_width=0.02`", "{start} gaussian {start_width} 0.02"),
+            Choice("`num_inducing=8`", "{num_inducing} 8"),
+        ),
     )
 
 

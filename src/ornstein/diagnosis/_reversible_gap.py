@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from .._sentence import Sentence
 from ..data import Series
 from ._base import NOT_CHECKED, CheckResult
 from ._evidence import Evidence
@@ -24,11 +25,15 @@ def reversible_gap(evidence: Evidence) -> CheckResult:
         return CheckResult(numbers)
     return CheckResult(
         numbers,
-        f"At the end of a solve, the two states of the reversible solver are {gap:.2g} "
-        f"apart, {relative:.2g} times the size of what it started from: it is not "
-        "stable here, and its result is not the equation's. Lower the prior's `rate` "
-        "(rate × depth near 1), the drift's scale, or the step, or take another "
-        "solver.",
+        Sentence(
+            "At the end of a solve, the two states of the reversible solver are {:.2g} "
+            "apart, {:.2g} times the size of what it started from: it is not stable "
+            "here, and its result is not the equation's. Lower the prior's {rate} "
+            "(rate × depth near 1), the drift's scale, or the step, or take another "
+            "solver.",
+            gap,
+            relative,
+        ),
     )
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._sentence import Choice, OptionError
 from .._types import PRNGKeyArray
 from ..data import Data
 from ..functions import (
@@ -20,7 +21,8 @@ from ..prediction import Fitted, FittedByDraw, FittedModel, Prediction, predict
 from ..train import recompute_statistics
 from ._ablation import nll_gain
 from ._audit_result import Audit, Relative
-from ._bound import evidence_bound
+from ._bound import evidence_bound, log_likelihood_bought, sums_of_draws
+from ._draw_error import draw_blocks, draw_error
 from ._evaluate import evaluate
 from ._fit_scores import refuse_non_finite_predictions
 from ._ood import ood_scores
@@ -39,8 +41,8 @@ class Retraining(NamedTuple):
     """How twins of a fit are trained: as the fit was.
 
     Attributes:
-        model: the random function before it was trained. For samples, a
-            `Deterministic` of their network.
+        model: the random function before it was trained. For samples, a `MAP` of their
+            network and prior.
         train: from a model, and what it is called, to a fit of it on the same data, for
             as many steps: `lambda model, name: orn.fit(model, data.train, ...)`. What
             `IVON` moves no twin has: give another optimiser there.
@@ -65,14 +67,16 @@ def audit(
     - itself with q put back to p, every part by itself and all together: the start and
       the path of weights, nodes, weights (or what the network's `parameter_parts` are);
     - itself without noise: every q at its mean;
-    - a twin trained without noise, and a twin trained with q = p (points alone are
-      trained), both at the budget of the fit.
+    - a twin trained without noise, its weights points under the same prior (`MAP`, the
+      KL weight included), and a twin trained with q = p (points alone are trained),
+      both at the budget of the fit.
 
     Differences of NLL are paired, so that their standard errors are those of the rows
-    which both have met. Those of training, and of the draws of both, are not in them:
-    train with several seeds, and draw with several keys, before you say of a small
-    difference that it is one. (Stored samples that *are* draws of the prior, put back
-    to it, seem to move in half of the trials, by 0.02 to 0.04 nats a row.)
+    which both have met; and, added in quadrature, of the draws of both, by a jackknife
+    that leaves draws out. Samples of chains depend on each other: there the jackknife
+    leaves out samples, and whole chains (of fewer than 4, halves or quarters of each),
+    and the larger error counts. That of training is not in them: train with several
+    seeds before you say of a small difference that it is one.
 
     A difference counts from 3 standard errors and 0.001 nats a row on. There are three
     verdicts:
@@ -89,18 +93,23 @@ def audit(
         fit: a fit, or samples, whose random function claims a posterior.
         data: what it was trained on, and the test rows.
         key: which functions: those of `predict` with this key and number.
-        num_draws: functions averaged over.
+        num_draws: functions averaged over; at least 2.
         retraining: how twins are trained; without it there are none.
 
     Returns:
         The verdict and what it rests on; `str` of it is a table and a sentence.
 
     Raises:
-        ValueError: for a random function that claims no posterior.
+        ValueError: for a random function that claims no posterior, or a single draw.
         NonFiniteError: if a prediction of the fit is not a number.
     """
     posterior = fit.model.posterior_parts()
     check_claims(fit.model)
+    if num_draws < 2:
+        raise ValueError(
+            f"`num_draws` must be at least 2, got {num_draws}: one draw does not say "
+            "how much another would change."
+        )
     compare = _Comparison(fit, data, key, num_draws)
     relatives = []
     for parts in _each_and_all(posterior.parts):
@@ -114,10 +123,10 @@ def audit(
         for name, model in _twins(retraining.model).items():
             twin = _trained(model, fit, retraining, name)
             relatives.append(compare.with_fit(twin, f"trained {name}", "twin"))
-    spent, bought = _spent_and_bought(fit, data, posterior, key, num_draws)
+    economy = _spent_and_bought(fit, data, posterior, key, num_draws)
     verdict, sentence = judge(relatives)
-    own = Relative("the fit", "fit", compare.own_scores, 0.0, 0.0)
-    return Audit(verdict, sentence, (own, *relatives), spent, bought, len(data.train))
+    own = Relative("the fit", "fit", compare.own_scores, 0.0, 0.0, 0.0)
+    return Audit(verdict, sentence, (own, *relatives), *economy, len(data.train))
 
 
 def check_claims(model: AbstractRandomFunction) -> None:
@@ -137,10 +146,20 @@ def check_claims(model: AbstractRandomFunction) -> None:
             "These samples do not know the prior that they were sampled with, to which "
             "an audit puts them back: give `samples.with_prior(prior)`."
         )
-    raise ValueError(
-        f"`{type(model).__name__}` claims no posterior: there is no prior to put it "
-        "back to, and so nothing to audit. Score its predictions by `evaluate`."
+    raise OptionError(
+        "{} claims no posterior: there is no prior to put it back to, and so nothing "
+        "to audit. {}.",
+        Choice(f"`{type(model).__name__}`", "The {model} of this run"),
+        Choice("Score its predictions by `evaluate`", "Leave {audit} out"),
     )
+
+
+class _Economy(NamedTuple):
+    """Nats of the whole data set: KL spent by its terms, log likelihood, its error."""
+
+    spent: dict[str, float]
+    bought: float | None
+    bought_se: float | None
 
 
 class _Comparison:
@@ -149,6 +168,7 @@ class _Comparison:
     def __init__(self, fit: Fitted, data: Data, key: PRNGKeyArray, num_draws: int):
         self._fit, self._data, self._key = fit, data, key
         self._num_draws = num_draws
+        self._blocks = draw_blocks(fit.model, num_draws)
         self._own = self._predict(fit)
         refuse_non_finite_predictions(self._own)
         self.own_scores = self._scores(fit, self._own)
@@ -172,9 +192,14 @@ class _Comparison:
         """Scores, and by how many nats a row its NLL is above the fit's."""
         prediction = self._predict(fit)
         if not _is_finite(prediction):
-            return Relative(name, kind, {}, math.inf, 0.0)
-        gain, error = nll_gain(self._own, prediction, self._data.test.y)
-        return Relative(name, kind, self._scores(fit, prediction), gain, error)
+            return Relative(name, kind, {}, math.inf, 0.0, 0.0)
+        both, y = (self._own, prediction), self._data.test.y
+        gain, rows_se = nll_gain(*both, y)
+        draws_se = draw_error(*both, y, self._blocks)
+        error = math.hypot(rows_se, draws_se)
+        return Relative(
+            name, kind, self._scores(fit, prediction), gain, error, draws_se
+        )
 
     def _predict(self, fit: Fitted) -> Prediction:
         x = self._data.test.x
@@ -211,8 +236,11 @@ def _put_back(
 def _twins(model: AbstractRandomFunction) -> dict[str, AbstractRandomFunction]:
     """What is trained in place of a model, as it was before training."""
     posterior, found = model.posterior_parts(), {}
-    if posterior.without_noise is not None:
-        found[WITHOUT_NOISE] = posterior.without_noise()
+    make_twin = posterior.noise_free_twin
+    if make_twin is None:
+        make_twin = posterior.without_noise
+    if make_twin is not None:
+        found[WITHOUT_NOISE] = make_twin()
     elif not posterior.is_random:
         found[WITHOUT_NOISE] = model
     if posterior.parts:
@@ -237,10 +265,10 @@ def _spent_and_bought(
     posterior: PosteriorParts,
     key: PRNGKeyArray,
     num_draws: int,
-) -> tuple[dict[str, float], float | None]:
-    """KL by its terms, and the training log likelihood that it bought, nats."""
+) -> _Economy:
+    """KL by its terms, and the training log likelihood that it bought."""
     if not (posterior.has_bound and posterior.parts):
-        return {}, None
+        return _Economy({}, None, None)
     how = {"key": jax.random.fold_in(key, 4), "num_draws": num_draws}
     bound = evidence_bound(fit, data.train, **how)
     spent = {
@@ -248,11 +276,12 @@ def _spent_and_bought(
         for name, value in bound.items()
         if name.startswith("kl") and not name.endswith("_se")
     }
-    model = _put_back(posterior, posterior.parts, key)
+    at_prior = _put_back(posterior, posterior.parts, key)
+    fits = fit, _like(fit, at_prior, fit.state)
     with np.errstate(invalid="ignore"):  # the prior may give a row no chance at all
-        at_prior = evidence_bound(_like(fit, model, fit.state), data.train, **how)
-    log_likelihoods = [found["elbo"] + found["kl"] for found in (bound, at_prior)]
-    return spent, log_likelihoods[0] - log_likelihoods[1]
+        sums = [sums_of_draws(each, data.train, **how) for each in fits]
+        bought = log_likelihood_bought(*sums)
+    return _Economy(spent, *bought)
 
 
 def _is_finite(prediction: Prediction) -> bool:

@@ -23,7 +23,9 @@ class Relative(NamedTuple):
             are no numbers.
         gain: by how many nats its NLL is above the fit's; infinite where its
             predictions are no numbers.
-        gain_se: the standard error of that, of paired differences over rows.
+        gain_se: the standard error of that: of paired differences over rows and, added
+            in quadrature, of the draws of both.
+        draws_se: the part of draws, which more of them make smaller.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Relative(NamedTuple):
     scores: dict[str, float]
     gain: float
     gain_se: float
+    draws_se: float
 
     def as_row(self) -> dict[str, Any]:
         """One line of a table."""
@@ -38,6 +41,7 @@ class Relative(NamedTuple):
         nll = scores.pop("nll", math.inf)
         scores.pop("nll_se", None)  # of the difference it is another, and smaller
         difference = {"difference": self.gain, "its_se": self.gain_se}
+        difference["se_of_draws"] = self.draws_se
         return {"what": self.name, "nll": nll, **difference, **scores}
 
 
@@ -53,6 +57,8 @@ class Audit:
         log_likelihood_bought: of the training rows, nats: the expected log likelihood
             under q, less that with q put back to p; `None` without a bound. It is more
             than the KL where the bound prefers q to p.
+        log_likelihood_bought_se: its standard error over draws (and over rows, of which
+            more than 10,000 are a sample); `None` without a bound.
         num_data: training rows.
     """
 
@@ -61,6 +67,7 @@ class Audit:
     relatives: tuple[Relative, ...]
     kl: dict[str, float]
     log_likelihood_bought: float | None
+    log_likelihood_bought_se: float | None
     num_data: int
 
     def to_json(self) -> dict[str, Any]:
@@ -72,6 +79,7 @@ class Audit:
                 "relatives": [relative._asdict() for relative in self.relatives],
                 "kl": self.kl,
                 "log_likelihood_bought": self.log_likelihood_bought,
+                "log_likelihood_bought_se": self.log_likelihood_bought_se,
                 "num_data": self.num_data,
             }
         )
@@ -101,8 +109,8 @@ class Audit:
         ]
         return (
             f"KL spent {self.kl['kl']:.4g} nats ({', '.join(parts)}); training log "
-            f"likelihood bought {self.log_likelihood_bought:.4g} nats of "
-            f"{self.num_data} rows"
+            f"likelihood bought {self.log_likelihood_bought:.4g} ± "
+            f"{self.log_likelihood_bought_se:.2g} nats of {self.num_data} rows"
         )
 
 

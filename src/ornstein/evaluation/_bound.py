@@ -27,6 +27,7 @@ _BOUND_TIMES = 100_000
 """Of series, whose rows cost their times each, rows with as many as this in all."""
 
 _BLOCK_ROWS = 1_000
+_LEAST_BLOCKS = 10
 
 _KL_KEYS = 32
 """Draws of each component behind the KL of a mixture of nodes."""
@@ -86,6 +87,42 @@ def evidence_bound(
             f"`{type(fit.model).__name__}` has no KL to a prior that anybody knows, "
             "and so no bound on the evidence: score its predictions by `evaluate`."
         )
+    sums = sums_of_draws(fit, split, key=key, num_draws=num_draws)
+    kls = sums.kls
+    elbo = sums.log_likelihood.sum(0) - kls["kl"]
+    error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
+    parts = {name: float(np.mean(value)) for name, value in kls.items()}
+    found = {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
+    if posterior.kl_estimate is None:
+        return found
+    return found | _with_kl(found, posterior.kl_estimate, key=key)
+
+
+class DrawSums(NamedTuple):
+    """What some draws say of a whole data set, nats.
+
+    Attributes:
+        log_likelihood: by blocks of rows, each scaled to its share of the data set.
+        kls: in all (`"kl"`), and the terms by name.
+        part_seen: of the rows; below 1 the blocks are chosen at random.
+    """
+
+    log_likelihood: Float[np.ndarray, "blocks draws"]
+    kls: dict[str, Float[np.ndarray, " draws"]]
+    part_seen: float
+
+
+def sums_of_draws(
+    fit: Fitted, split: Split, *, key: PRNGKeyArray, num_draws: int
+) -> DrawSums:
+    """Log likelihoods and KLs behind `evidence_bound`, draw by draw.
+
+    Args:
+        fit: any.
+        split: the data set.
+        key: which rows (of many) and which functions.
+        num_draws: functions.
+    """
     rows_key, draws_key = jax.random.split(key)
     num_data = len(split)
     num_rows = min(num_data, _BOUND_ROWS)
@@ -93,7 +130,9 @@ def evidence_bound(
         num_rows = min(num_rows, max(1, _BOUND_TIMES // split.x.num_times))
     chosen = np.asarray(jax.random.permutation(rows_key, num_data)[:num_rows])
     size = min(num_rows, _BLOCK_ROWS)
-    total, shared = np.zeros(num_draws), {}
+    if num_rows < num_data:  # blocks say how far the rows might have been others
+        size = max(1, min(size, num_rows // _LEAST_BLOCKS))
+    blocks, shared = [], {}
     own: dict[str, Any] = {}
     for begin in range(0, num_rows - num_rows % size, size):
         rows = np.sort(chosen[begin : begin + size])
@@ -101,7 +140,7 @@ def evidence_bound(
         batch = jax.tree.map(jnp.asarray, (part.x, part.y))
         sums = _sums_over_rows(fit, batch, draws_key, num_draws=num_draws)
         log_likelihoods, shared, local = sums
-        total += np.asarray(log_likelihoods, np.float64)
+        blocks.append(np.asarray(log_likelihoods, np.float64))
         for name, value in local.items():
             own[name] = own.get(name, 0.0) + np.asarray(value, np.float64)
     # What each row has of its own counts as its likelihood does.
@@ -109,13 +148,28 @@ def evidence_bound(
     kls = {name: np.asarray(value, np.float64) for name, value in shared.items()}
     for name, value in own.items():
         kls[name] = kls.get(name, 0.0) + value * (num_data / num_used)
-    elbo = total * (num_data / num_used) - kls["kl"]
-    error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
-    parts = {name: float(np.mean(value)) for name, value in kls.items()}
-    found = {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
-    if posterior.kl_estimate is None:
-        return found
-    return found | _with_kl(found, posterior.kl_estimate, key=key)
+    log_likelihood = np.stack(blocks) * (num_data / num_used)
+    return DrawSums(log_likelihood, kls, num_used / num_data)
+
+
+def log_likelihood_bought(ours: DrawSums, theirs: DrawSums) -> tuple[float, float]:
+    """How much more log likelihood one function expects than another, nats.
+
+    Args:
+        ours: of the one, draw by draw.
+        theirs: of the other, the same rows and as many draws.
+
+    Returns:
+        The difference, and its standard error: of paired draws, and, in quadrature,
+        of the rows where not all of them were looked at.
+    """
+    gains = ours.log_likelihood - theirs.log_likelihood
+    num_blocks, num_draws = gains.shape
+    variance = np.var(gains.sum(0), ddof=1) / num_draws
+    if ours.part_seen < 1:
+        of_block = np.var(gains.mean(1), ddof=1) if num_blocks > 1 else math.inf
+        variance += (1 - ours.part_seen) * num_blocks * of_block
+    return float(gains.sum(0).mean()), math.sqrt(variance)
 
 
 def series_evidence_bound(

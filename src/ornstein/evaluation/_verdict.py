@@ -9,7 +9,8 @@ _LEAST = 1e-3
 """Nats a row. A thousandth is a tenth of a percent of each row's probability: less than
 draws of a prediction, or another seed of the training, make."""
 _MOST = 0.05
-"""Nats a row. Rows that leave room for more cannot say that a part does nothing."""
+"""Nats a row. Rows and draws that leave room for more cannot say that a part does
+nothing."""
 
 
 def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
@@ -39,7 +40,9 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
         said.append("no part of it does anything")
     if not moved and unknown:
         said += [f"{_with(r)} its NLL is {_compared(r)}" for r in unknown]
-        said.append("which these rows are too few to tell from nothing")
+        widest = max(unknown, key=lambda r: r.gain_se)
+        few = "rows" if widest.gain_se**2 > 2 * widest.draws_se**2 else "draws"
+        said.append(f"which these {few} are too few to tell from nothing")
     said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
     if not twins:
         said.append("whether twins do as well is not known, for none was trained")

@@ -91,6 +91,7 @@ from .nodes import (
     NodeMixture as NodeMixture,
 )
 from .weights import (
+    MAP as MAP,
     SWAG as SWAG,
     AbstractFamily as AbstractFamily,
     AbstractWeightKL as AbstractWeightKL,

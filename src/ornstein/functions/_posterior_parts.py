@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from .._types import Array, Float, PRNGKeyArray, PyTree
+import numpy as np
+
+from .._types import Array, Float, Int, PRNGKeyArray, PyTree
 
 
 class KLEstimate(NamedTuple):
@@ -54,8 +56,12 @@ class PosteriorParts:
             those parts put back to p. Other parts keep their draws.
         held: from what `at_prior` gave for all parts to the arrays that stand for p: a
             twin that is trained with q = p leaves them alone.
-        without_noise: called for the same function with all its noise at the mean: it
-            has no KL, and trains as points do. (Of a `LatentSDE` it is a `LatentODE`.)
+        without_noise: called for the same function with all its noise at the mean, and
+            without a KL.
+        noise_free_twin: called for what is trained beside it, without its noise and at
+            the same prior: its weights as points (`MAP`), a `LatentODE` of a latent
+            SDE. `None` for what `without_noise` gives, trained as points are: where
+            the weights have no prior, or the noise is not theirs.
         ablations: the same function without a part of its posterior, by that part's
             name. What this costs on held-out rows is what the part does.
         start_size: the root mean square of what its solves start from; `None` where
@@ -64,6 +70,9 @@ class PosteriorParts:
             `None` for what `labels` tells.
         has_stored_samples: whether its strata are samples of chains, any first few of
             which are a fair share of all, and not components to be compared.
+        dependent_draws: called with a number of draws of stored samples: the block of
+            each, such as its chain; draws of one block may depend on each other, and
+            blocks do not. `None` for draws that are all independent.
         chain_scores: called with a few inputs: what its chains say of themselves.
     """
 
@@ -79,8 +88,10 @@ class PosteriorParts:
     at_prior: Callable[[Collection[str], PRNGKeyArray], Any] = _nothing
     held: Callable[[Any], PyTree] = lambda function: ()
     without_noise: Callable[[], Any] | None = None
+    noise_free_twin: Callable[[], Any] | None = None
     ablations: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     start_size: float | None = None
     num_parameters: int | None = None
     has_stored_samples: bool = False
+    dependent_draws: Callable[[int], Int[np.ndarray, " draws"]] | None = None
     chain_scores: Callable[[PyTree[Array]], dict[str, Any]] | None = None

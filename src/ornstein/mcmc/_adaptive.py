@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -139,9 +139,14 @@ class AbstractAdaptiveKernel(AbstractKernel):
         return lambda position: -potential(position) / self.temperature
 
 
-def check_positive(name: str, value: RealScalar) -> None:
-    """Refuse what is not positive and finite."""
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is no number, or not positive and finite."""
     values = np.asarray(value)
+    if values.dtype.kind not in "fiu":
+        raise TypeError(
+            f"`{name}` must be a positive number, got {value!r}: leave it out for its "
+            "default, or give one."
+        )
     if not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"`{name}` must be positive and finite, got {value}.")
 

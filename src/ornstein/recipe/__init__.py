@@ -24,7 +24,9 @@ from ._published import (
 from ._recipe import Recipe as Recipe
 from ._run_sampling import (
     check_members as check_members,
+    find_mode as find_mode,
     has_starts as has_starts,
+    mode_at_start as mode_at_start,
     open_sampling as open_sampling,
     run_sampling as run_sampling,
     sampled_prior as sampled_prior,

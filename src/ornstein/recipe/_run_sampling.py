@@ -9,10 +9,17 @@ import numpy as np
 
 from .._sentence import OptionError
 from ..data import Data
-from ..functions import PosteriorSamples, expand_parameters
+from ..functions import MAP, PosteriorSamples, expand_parameters
 from ..potential import Potential
+from ..prediction import FittedModel
 from ..prior import AbstractPrior, GaussianPrior
-from ..sampling import SamplingCallback, load_samples, sample, starts_of_members
+from ..sampling import (
+    SamplingCallback,
+    load_samples,
+    optimised_starts,
+    sample,
+    starts_of_members,
+)
 from ..train import Fit
 from ._chain_starts import choose_starts, starts_file
 from ._kernels import build_kernel
@@ -21,8 +28,8 @@ from ._training import Keys, Prepared
 from .models import PRIORS
 from .options import WeightOptions
 
-_OF_STARTS = 1
-"""What is folded into the key of the chains for that of their starts."""
+_OF_STARTS, _OF_MODE = 1, 2
+"""What is folded into the key of the chains for that of their starts, and of a mode."""
 
 
 def has_starts(folder: Path) -> bool:
@@ -87,6 +94,56 @@ def run_sampling(
         resume=resume,
         callbacks=callbacks,
     )
+
+
+def mode_at_start(recipe: SampleRecipe, prepared: Prepared) -> MAP:
+    """The network and prior of the chains as a random function that is no posterior.
+
+    Args:
+        recipe: the options.
+        prepared: what `prepare(recipe.recipe)` built.
+    """
+    potential = Potential(**potential_arguments(recipe, prepared))
+    return MAP(potential.start[0], potential.network, potential.prior)
+
+
+def find_mode(
+    recipe: SampleRecipe,
+    prepared: Prepared,
+    *,
+    callbacks: Sequence[SamplingCallback] = (),
+) -> FittedModel:
+    """A mode of the density that the chains sample, a learned scale's with it.
+
+    By Adam from a draw of the prior, with at least as many gradients as one of the
+    chains has (trajectories of NUTS counted as one).
+
+    Args:
+        recipe: the options.
+        prepared: what `prepare(recipe.recipe)` built.
+        callbacks: hear about it, as about members at which chains start.
+    """
+    options, key = recipe.sampling, Keys.of(prepared.recipe).fit
+    arguments = potential_arguments(recipe, prepared)
+    potential = Potential(**arguments)
+    is_batched = build_kernel(options, potential.num_data).is_minibatch
+    has_length = options.kernel in ("hmc", "partial-hmc")
+    num_gradients = options.num_integration_steps if has_length else 1
+    num_gradients *= options.num_warmup + options.num_samples * options.thin
+    found = optimised_starts(
+        arguments.pop("network"),
+        arguments.pop("split"),
+        arguments.pop("likelihood"),
+        **arguments,
+        key=jax.random.fold_in(key, _OF_MODE),
+        num_chains=1,
+        num_steps=max(num_gradients, options.start_steps),
+        batch_size=options.batch_size if is_batched else None,
+        callbacks=callbacks,
+    )
+    params, scale = jax.tree.map(lambda a: a[0], found.positions)
+    _, likelihood = potential.combine((params, scale))
+    return FittedModel(MAP(params, potential.network, potential.prior), likelihood)
 
 
 def potential_arguments(recipe: SampleRecipe, prepared: Prepared) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from .._sentence import Choice, Sentence
 from .._types import Array, PyTree
 from ..functions import PosteriorSamples, split_r_hat
 from ._burn_in import BurnIn
@@ -29,7 +30,7 @@ def is_stuck(samples: PosteriorSamples) -> bool:
 def judge_chains(
     samples: PosteriorSamples, x: PyTree[Array], burn_in: BurnIn | None = None
 ) -> list[str]:
-    """A sentence for each thing that a user should know.
+    """A sentence for each thing that a user should know; options in it are spelt.
 
     Args:
         samples: all that was kept.
@@ -41,26 +42,39 @@ def judge_chains(
     if is_stuck(samples):
         size = f" of {np.mean(info['step_size']):.3g}" if "step_size" in info else ""
         notes.append(
-            f"The step size{size} rejects everything (acceptance "
-            f"{np.mean(info['acceptance_rate']):.2g}): divide it by 10, or give a "
-            "longer `num_warmup` to find one."
+            Sentence(
+                "The step size{} rejects everything (acceptance {:.2g}): divide it by "
+                "10, or give a longer {num_warmup} to find one.",
+                size,
+                np.mean(info["acceptance_rate"]),
+            )
         )
         return notes  # all else follows from it
     num_divergent = int(np.sum(info.get("is_divergent", 0)))
     if num_divergent:
         notes.append(
-            f"{num_divergent} of {samples.num_strata} samples follow a divergent step: "
-            "they may miss the narrow parts of the posterior; lower the step size, or "
-            "raise `target_acceptance`."
+            Sentence(
+                "{} of {} samples follow a divergent step: they may miss the narrow "
+                "parts of the posterior; {}.",
+                num_divergent,
+                samples.num_strata,
+                Choice(
+                    "lower the step size, or raise `target_acceptance`",
+                    "lower {step_size}, or give a longer {num_warmup}",
+                ),
+            )
         )
     if burn_in is not None:
         ratio = np.max(samples.chain_info["noise_ratio"])
         if not ratio < burn_in.threshold:
             notes.append(
-                f"Gradient noise is {ratio:.3g} times the injected noise after the "
-                f"warm-up, not below {burn_in.threshold}: samples were kept from "
-                "`num_warmup` on, and are too wide; lower the step size, or raise the "
-                "batch size."
+                Sentence(
+                    "Gradient noise is {:.3g} times the injected noise after the "
+                    "warm-up, not below {}: samples were kept from {num_warmup} on, "
+                    "and are too wide; lower the step size, or raise the batch size.",
+                    ratio,
+                    burn_in.threshold,
+                )
             )
     if samples.num_samples < 4:
         return notes
@@ -77,12 +91,23 @@ def judge_chains(
     r_hat = np.nanmax(np.concatenate([split_r_hat(a).ravel() for a in values]))
     if r_hat > _HIGH_R_HAT:
         notes.append(
-            f"The chains do not agree on the training rows' outputs (R-hat "
-            f"{r_hat:.3f}, above {_HIGH_R_HAT}): sample longer, or from more chains."
+            Sentence(
+                "The chains do not agree on the training rows' outputs (R-hat {:.3f}, "
+                "above {}): {} longer ({num_warmup}, {num_samples} or {thin}), or from "
+                "more chains ({num_chains}).",
+                r_hat,
+                _HIGH_R_HAT,
+                Choice("sample", "`ornstein sample` with the same {data}, but"),
+            )
         )
     elif samples.num_chains > 1 and (samples.starts or "").startswith(FROM_ONE_POINT):
         notes.append(
-            f"R-hat is {r_hat:.3f}, but the chains started {samples.starts}: other "
-            "modes are not seen; leave out `jitter` for chains that start apart."
+            Sentence(
+                "R-hat is {:.3f}, but the chains started {}: other modes are not "
+                "seen; leave out {} for chains that start apart.",
+                r_hat,
+                samples.starts,
+                Choice("`jitter`", "{start_from}"),
+            )
         )
     return notes

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._sentence import Choice, OptionError
 from .._types import Array, Float, PRNGKeyArray
 from ._gradient import AbstractGradient, Backprop, Backsolve, Checkpointed
 from ._noise import add_noise, is_none
@@ -48,10 +49,14 @@ def check_adaptive(solver: diffrax.AbstractSolver, has_noise: bool) -> None:
         usable = isinstance(solver, diffrax.AbstractAdaptiveSolver)
     if not usable:
         advice = "`Heun()` or `SRA1()`" if has_noise else "`Tsit5()` or `Heun()`"
-        raise ValueError(
-            "`Adaptive` needs a solver with an error estimate, which "
-            f"`{name_of(solver)}` does not have; use {advice}, or "
-            "`stepsize=Fixed(...)`."
+        flags = "{solver} heun or {solver} sra1" if has_noise else "{solver} heun"
+        raise OptionError(
+            "{} needs a solver with an error estimate, which {} does not have; use "
+            "{}, or {}.",
+            Choice("`Adaptive`", "{rtol}"),
+            Choice(f"`{name_of(solver)}`", "this {solver}"),
+            Choice(advice, flags),
+            Choice("`stepsize=Fixed(...)`", "{dt} in place of {rtol} and {atol}"),
         )
 
 
@@ -117,7 +122,12 @@ def _adjoint(gradient: AbstractGradient) -> diffrax.AbstractAdjoint:
             return diffrax.RecursiveCheckpointAdjoint(checkpoints=every)
         case Backsolve():
             return diffrax.BacksolveAdjoint()
-    raise ValueError(
-        f"`{type(gradient).__name__}` does not go with `Adaptive`; use `Backprop()`, "
-        "`Checkpointed()` or `Backsolve()`."
+    raise OptionError(
+        "{} does not go with {}; use {}.",
+        Choice(f"`{type(gradient).__name__}`", "This {gradient}"),
+        Choice("`Adaptive`", "{rtol}"),
+        Choice(
+            "`Backprop()`, `Checkpointed()` or `Backsolve()`",
+            "{gradient} backprop, checkpointed or backsolve",
+        ),
     )

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._sentence import Choice, OptionError
 from .._types import Array, ArrayLike, Float, PyTree, RealScalar
 from ._gradient import AbstractGradient, Backprop, Checkpointed
 from ._problem import Problem, State
@@ -38,9 +39,11 @@ def grid_of(
         ValueError: for steps that are not known beforehand, or do not fit `ts`.
     """
     if not isinstance(stepsize, AbstractGridStepsize):
-        raise ValueError(
-            f"A path that is given at a solve's steps needs steps that are known "
-            f"beforehand, got `{type(stepsize).__name__}`: use `Fixed(dt)`."
+        raise OptionError(
+            "A path that is given at a solve's steps needs steps that are known "
+            "beforehand, got {}: use {}.",
+            Choice(f"`{type(stepsize).__name__}`", "{rtol} or {atol}"),
+            Choice("`Fixed(dt)`", "{dt}"),
         )
     with jax.ensure_compile_time_eval():
         return np.asarray(stepsize.mesh(ts).times, np.float64)

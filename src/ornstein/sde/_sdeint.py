@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .._sentence import Choice, OptionError
 from .._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree, VectorField
 from ._adaptive import check_adaptive, solve_adaptive
 from ._gradient import AbstractGradient, Backprop, Backsolve, Outputs, Reversible, Solve
@@ -217,10 +218,12 @@ def _check(
     if isinstance(stepsize, Adaptive):
         check_adaptive(solver, diffusion is not None)
         if stepper.is_ito and diffusion is not None:
-            raise ValueError(
-                f"`Adaptive` converges to the Stratonovich solution, and "
-                f"`{name_of(solver)}` is an Itô solver; use `Heun()` and "
-                "`ito_to_stratonovich`."
+            raise OptionError(
+                "{} converges to the Stratonovich solution, and {} is an Itô solver; "
+                "use {}.",
+                Choice("`Adaptive`", "{rtol}"),
+                Choice(f"`{name_of(solver)}`", "this {solver}"),
+                Choice("`Heun()` and `ito_to_stratonovich`", "{solver} heun"),
             )
     if path_kl is None:
         return

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._sentence import Choice, OptionError
 from .._types import Array, PyTree
 from ._noise import NoiseTerm, add_noise, is_none
 from ._problem import Problem, Rates, State
@@ -339,9 +340,14 @@ def check_noise(solver: diffrax.AbstractSolver) -> None:
     """Refuse a solver that only equations with noise have."""
     only_noisy = (diffrax.ItoMilstein, StratonovichMilstein, EulerHeun)
     if isinstance(solver, (*only_noisy, diffrax.AbstractSRK)):
-        raise ValueError(
-            f"`{name_of(solver)}` is for equations with noise, and this one (or this "
-            "part of it) has none: use `Heun()`, `Midpoint()` or `ReversibleHeun()`."
+        raise OptionError(
+            "{} is for equations with noise, and this one (or this part of it) has "
+            "none: use {}.",
+            Choice(f"`{name_of(solver)}`", "This {solver}"),
+            Choice(
+                "`Heun()`, `Midpoint()` or `ReversibleHeun()`",
+                "{solver} heun, midpoint or reversible-heun",
+            ),
         )
 
 

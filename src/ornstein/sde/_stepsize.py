@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .._sentence import Option, OptionError
 from .._types import Array, ArrayLike, Float, RealScalar
 
 # How far dt may be from dividing an interval, relative to dt.
@@ -83,9 +84,12 @@ class Fixed(AbstractGridStepsize):
         counts = [_ratio(float(gap), self.dt, rounding) for gap in gaps]
         for gap, count in zip(gaps, counts, strict=True):
             if count is None:
-                raise ValueError(
-                    f"`dt` = {self.dt} does not divide the interval of length {gap:g} "
-                    f"between output times; try dt = {gap / math.ceil(gap / self.dt)}."
+                raise OptionError(
+                    "{dt} {} does not divide the interval of length {:g} between "
+                    "output times; try {dt} {}.",
+                    self.dt,
+                    gap,
+                    gap / math.ceil(gap / self.dt),
                 )
         steps = [count for count in counts if count is not None]
         stride = math.gcd(*steps)
@@ -186,7 +190,9 @@ def _check_step(name: str, value: RealScalar) -> None:
     if isinstance(value, Tracer):
         return
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"`{name}` must be positive and finite, got {value}.")
+        raise OptionError(
+            "{} must be positive and finite, got {}.", Option(name), value
+        )
 
 
 def _ratio(long: float, short: float, rounding: float = 0.0) -> int | None:

@@ -117,6 +117,24 @@ def test_estimators_agree_in_mean(weighed, estimator):
     assert abs(np.mean(log_weight) - np.mean(other)) < 4.5 * error < 0.2
 
 
+def test_without_noise_a_linear_posterior_is_at_its_mean(weighed):
+    """The mean of a linear equation is its solution without noise, from the mean of z₀.
+
+    Catches (seen) the prior's drift in place of the posterior's, and z₀ drawn.
+    """
+    _, z = weighed[6]
+    model = exact.exact_model(6, KL())
+    silent = model.posterior_parts().without_noise()
+    x = exact.copies(2)
+    one, other = silent.trajectory(x, key=jr.key(1))[..., 0]
+    np.testing.assert_array_equal(one, other)
+    error = np.std(z, 0) / NUM_PATHS**0.5
+    assert np.all(np.abs(np.asarray(one) - np.mean(z, 0)) < 4.5 * error)
+    drawn = call(silent, x, jr.key(2))
+    assert float(jnp.sum(jnp.abs(drawn.local_kl))) == 0
+    assert not silent.posterior_parts().is_random
+
+
 def test_named_parts_are_the_value_of_the_kl():
     """Whatever the estimator, logs show KL(z₀) in closed form and ∫ ½‖u‖² dt."""
     x = exact.copies(8)

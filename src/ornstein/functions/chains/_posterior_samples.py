@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._types import Array, Float, PRNGKeyArray, PyTree
+from ..._types import Array, Float, Int, PRNGKeyArray, PyTree
 from ...likelihood import AbstractClassLikelihood, AbstractLikelihood
 from ...network import Network, as_network, call_network, parameter_masks
 from ...prior import AbstractPrior, GaussianPrior
@@ -24,6 +24,9 @@ from ._chain_diagnostics import (
     ess_tail,
     r_hat,
 )
+
+_LEAST_BLOCKS = 4
+"""Of draws that depend on each other: chains, or of fewer chains pieces of each."""
 
 _DIAGNOSED_SAMPLES = 250
 """Of more, evenly spread ones are enough for diagnostics in a result."""
@@ -156,6 +159,7 @@ class PosteriorSamples(AbstractRandomFunction):
             has_bound=False,
             num_parameters=sum(sizes),
             has_stored_samples=True,
+            dependent_draws=self._blocks,
             chain_scores=self.chain_scores,
             parts=() if self._prior() is None else tuple(self._masks()),
             at_prior=self._at_prior,
@@ -350,6 +354,13 @@ class PosteriorSamples(AbstractRandomFunction):
             scores["ess_bulk"] = float(np.nanmin(found.ess_bulk))
             scores["ess_tail"] = float(np.nanmin(found.ess_tail))
         return scores
+
+    def _blocks(self, num_draws: int) -> Int[np.ndarray, " draws"]:
+        """The chain of each draw; of fewer than 4 chains which piece of its chain."""
+        number = np.arange(num_draws) % self.num_strata
+        chain, sample = (of_draw[number] for of_draw in self._order())
+        num_pieces = -(-_LEAST_BLOCKS // self.num_chains)
+        return chain * num_pieces + sample * num_pieces // self.num_samples
 
     def _order(self) -> tuple[np.ndarray, np.ndarray]:
         """The chain of each draw, and its sample there."""

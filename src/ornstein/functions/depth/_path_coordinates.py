@@ -18,6 +18,7 @@ import math
 import equinox as eqx
 import numpy as np
 
+from ..._sentence import Choice, OptionError
 from ..._types import Float
 
 _SAME_TIME = 1e-6
@@ -102,11 +103,14 @@ class GridIncrements(AbstractPathCoordinates):
             num = len(own) - 1
             fitting = [n for n in range(num, 0, -1) if num % n == 0]
             steps = ", ".join(f"{1 / n:.6g}" for n in fitting)
-            raise ValueError(
-                f"The increments are those of {num} steps, and a solve of "
-                f"{len(times) - 1} steps has times between theirs: use `Fixed(dt)` "
-                f"with dt one of {steps}; or `LevyCiesielski` modes, which serve any "
-                "step."
+            raise OptionError(
+                "The increments are those of {} steps, and a solve of {} steps has "
+                "times between theirs: use {} one of {}; or {}, which serve any step.",
+                num,
+                len(times) - 1,
+                Choice("`Fixed(dt)` with dt", "{dt}"),
+                steps,
+                Choice("`LevyCiesielski` modes", "sample again with {path_modes}"),
             )
         noisy = _is_noisy(own, window)
         units = np.zeros((len(own) - 1, int(noisy.sum())))
@@ -148,10 +152,14 @@ class LevyCiesielski(AbstractPathCoordinates):
         num_noisy = int(_is_noisy(times, window).sum())
         if self.num_modes > num_noisy:
             needed = (window[1] - window[0]) / self.num_modes
-            raise ValueError(
-                f"A solve with {num_noisy} steps in its noise sees at most as many "
-                f"modes, and `num_modes` is {self.num_modes}: use `Fixed({needed:g})`, "
-                f"or `LevyCiesielski({num_noisy})`."
+            raise OptionError(
+                "A solve with {} steps in its noise sees at most as many modes, and {} "
+                "is {}: use {}, or {}.",
+                num_noisy,
+                Choice("`num_modes`", "{path_modes}"),
+                self.num_modes,
+                Choice(f"`Fixed({needed:g})`", f"{{dt}} {needed:g}"),
+                Choice(f"`LevyCiesielski({num_noisy})`", f"{{path_modes}} {num_noisy}"),
             )
         return self
 

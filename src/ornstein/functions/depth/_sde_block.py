@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from ..._sentence import OptionError
 from ..._types import Array, ArrayLike, Float, Params, PRNGKeyArray, PyTree
 from ...network import SolveReport, split_where
 from ...sde import AbstractPathKL, OrnsteinUhlenbeck, Solution, gaussian_kl, sdeint
@@ -162,7 +163,9 @@ class SDEBlock(eqx.Module):
         rho = None
         if start_width is not None:
             if start_width <= 0:
-                raise ValueError(f"`start_width` must be positive, got {start_width}.")
+                raise OptionError(
+                    "{start_width} must be positive, got {}.", start_width
+                )
             rho = jax.tree.map(
                 lambda s, leaf: jnp.full_like(leaf, softplus_inverse(start_width * s)),
                 start,

@@ -3,8 +3,12 @@
 import equinox as eqx
 import jax
 
+from ..._sentence import Choice, OptionError
 from ..._types import Params, PyTree
 from ...nn import fan_ins
+
+_FLAGS = {"sigma": "{sigma}", "scale": "{prior_scale}"}
+"""What a command line calls its fields."""
 
 
 class WeightPrior(eqx.Module):
@@ -38,12 +42,17 @@ class WeightPrior(eqx.Module):
             )
         for name in ("sigma", "scale"):
             if getattr(self, name) <= 0:
-                raise ValueError(
-                    f"`{name}` must be positive, got {getattr(self, name)}; for "
-                    "weights without noise use `without_noise(model)`."
+                raise OptionError(
+                    "{} must be positive, got {}; for weights without noise use {}.",
+                    Choice(f"`{name}`", _FLAGS[name]),
+                    getattr(self, name),
+                    Choice(
+                        "`without_noise(model)`",
+                        "{model} deterministic {network} odenet",
+                    ),
                 )
         if self.rate < 0:
-            raise ValueError(f"`rate` must be at least 0, got {self.rate}.")
+            raise OptionError("{rate} must be at least 0, got {}.", self.rate)
 
     def scales(
         self, dynamics: eqx.Module, weights: Params

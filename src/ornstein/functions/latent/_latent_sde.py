@@ -31,9 +31,7 @@ from ...sde import (
     Checkpointed,
     EulerMaruyama,
     Grid,
-    name_of,
     sdeint,
-    stepper_for,
 )
 from .._base import WEIGHTS, AbstractRandomFunction, Draw, label_tree
 from .._posterior_parts import PosteriorParts
@@ -46,6 +44,7 @@ from ._path import (
     check_integrator,
     check_series,
     check_sizes,
+    check_solver,
     over_rows,
     path_times,
     start_path,
@@ -97,6 +96,8 @@ class LatentSDE(AbstractRandomFunction):
         extrapolates_posterior: keep the posterior's drift after the last observation
             too, and pay its KL there. For a context that is meant to last, such as
             that of the `FirstFrames` of a motion.
+        is_noisy: `False` for the posterior without its noise: $z_0$ at its mean, and
+            the ordinary equation of $f_q$, without a KL.
     """
 
     recognition: AbstractRecognition
@@ -109,13 +110,14 @@ class LatentSDE(AbstractRandomFunction):
     estimator: AbstractPathKL = KL()
     is_relative: bool = eqx.field(static=True, default=True)
     extrapolates_posterior: bool = eqx.field(static=True, default=False)
+    is_noisy: bool = eqx.field(static=True, default=True)
     num_strata: int = eqx.field(static=True, default=1)
     num_members: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
         check_sizes(self.recognition, self.start)
         check_integrator(self.integrator)
-        self._check_solver()
+        check_solver(self.integrator, self.diffusion)
 
     @staticmethod
     def make(
@@ -306,8 +308,11 @@ class LatentSDE(AbstractRandomFunction):
     def posterior_parts(self) -> PosteriorParts:
         """The noise of the prior's paths, at the times of the first series; its parts.
 
-        Without noise it is a `LatentODE`, which keeps the KL of its start.
+        What is trained without noise is a `LatentODE`, which keeps the KL of its start:
+        a drift that sees the data has no prior without noise.
         """
+        if not self.is_noisy:
+            return PosteriorParts(is_random=False, has_bound=False)
         share = lambda x, key: float(jnp.max(self.noise_share(x.ts[0], key=key)))
         return PosteriorParts(
             noise_share=share,
@@ -317,10 +322,11 @@ class LatentSDE(AbstractRandomFunction):
                 self, **at_prior(parts, self.recognition)
             ),
             held=lambda model: model.recognition,
-            without_noise=self._without_noise,
+            without_noise=lambda: dataclasses.replace(self, is_noisy=False),
+            noise_free_twin=self._noise_free_twin,
         )
 
-    def _without_noise(self) -> LatentODE:
+    def _noise_free_twin(self) -> LatentODE:
         start, how = (self.recognition, self.start), (self.integrator, self.estimator)
         return LatentODE(*start, self.prior_drift, self.decoder, *how)
 
@@ -338,7 +344,7 @@ class LatentSDE(AbstractRandomFunction):
 
     def _paths(self, x: PyTree, *, key: PRNGKeyArray, index: Any) -> _Path:
         check_series(x)
-        self._check_solver()
+        check_solver(self.integrator, self.diffusion)
         return over_rows(self._path, x, key=key, index=index)
 
     def _path(self, series: Series, key: PRNGKeyArray) -> _Path:
@@ -357,13 +363,19 @@ class LatentSDE(AbstractRandomFunction):
                 return posterior
             return jnp.where(t < last, posterior, prior)
 
+        seen = (path_start.context, path_start.last)
+        if not self.is_noisy:
+            z0, ts, none = path_start.mean, path_start.ts, jnp.zeros_like(path_start.kl)
+            sol = sdeint(drift, None, z0, ts, args=seen, **self._how)
+            terms = {"kl_path": none, "kl_initial": none}
+            return _Path(sol.ys, none, terms, report_of([sol], None))
         sol = sdeint(
             drift,
             self._noise,
             path_start.z,
             path_start.ts,
             key=path_key,
-            args=(path_start.context, path_start.last),
+            args=seen,
             path_kl=self.estimator,
             prior_drift=lambda t, z, args: self.prior_drift(t, z),
             **self._how,
@@ -381,19 +393,5 @@ class LatentSDE(AbstractRandomFunction):
 
     @property
     def _how(self) -> dict[str, Any]:
-        how = self.integrator
-        return {
-            "solver": how.solver,
-            "stepsize": how.stepsize,
-            "gradient": how.gradient,
-        }
-
-    def _check_solver(self):
-        solver = self.integrator.solver
-        if self.diffusion.depends_on_state and not stepper_for(solver).is_ito:
-            raise ValueError(
-                f"`{type(self.diffusion).__name__}` depends on the state, so that the "
-                f"latent equation is Itô's, and `{name_of(solver)}` solves "
-                "Stratonovich's: use `EulerMaruyama()` or `Milstein()`, or a "
-                "`ConstantDiffusion`."
-            )
+        names = ("solver", "stepsize", "gradient")
+        return {name: getattr(self.integrator, name) for name in names}

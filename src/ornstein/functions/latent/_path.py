@@ -9,9 +9,17 @@ import jax.random as jr
 
 from ..._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 from ...data import Series
-from ...sde import AbstractPathKL, Adaptive, Grid, gaussian_kl
+from ...sde import (
+    AbstractPathKL,
+    Adaptive,
+    Grid,
+    gaussian_kl,
+    name_of,
+    stepper_for,
+)
 from .._base import draw_key
 from ..depth import Integrator
+from ._diffusion import AbstractDiffusion
 from ._recognition import AbstractContext, AbstractRecognition
 from ._start import LatentStart
 
@@ -37,6 +45,7 @@ class PathStart(NamedTuple):
         ts: its times.
         last: the time of its last observation.
         z: a draw from q(z₀).
+        mean: of q(z₀).
         context: for the posterior's drift.
         kl: KL(q(z₀) ‖ p(z₀)) as the estimator has it, nats.
         kl_initial: the same in closed form.
@@ -45,6 +54,7 @@ class PathStart(NamedTuple):
     ts: Float[Array, " times"]
     last: Float[Array, ""]
     z: Float[Array, " latent"]
+    mean: Float[Array, " latent"]
     context: AbstractContext
     kl: Float[Array, ""]
     kl_initial: Float[Array, ""]
@@ -69,7 +79,8 @@ def start_path(
     gaussians = (mean, scale, start.mean, start.scale)
     last = jnp.max(jnp.where(jnp.any(mask, axis=-1), ts, ts[0]))
     kl = estimator.gaussian(z, *gaussians)
-    return PathStart(ts, last, z, seen.context, kl, gaussian_kl(*gaussians))
+    closed = gaussian_kl(*gaussians)
+    return PathStart(ts, last, z, mean, seen.context, kl, closed)
 
 
 def over_rows(
@@ -118,6 +129,17 @@ def check_sizes(recognition: AbstractRecognition, start: LatentStart):
         raise ValueError(
             f"The recognition gives {recognition.latent_size} latent dimensions and "
             f"p(z₀) has {start.mean.size}: build both with one `latent_size`."
+        )
+
+
+def check_solver(integrator: Integrator, diffusion: AbstractDiffusion):
+    """Refuse Stratonovich's solvers for noise that depends on the state."""
+    solver = integrator.solver
+    if diffusion.depends_on_state and not stepper_for(solver).is_ito:
+        raise ValueError(
+            f"`{type(diffusion).__name__}` depends on the state, so that the latent "
+            f"equation is Itô's, and `{name_of(solver)}` solves Stratonovich's: use "
+            "`EulerMaruyama()` or `Milstein()`, or a `ConstantDiffusion`."
         )
 
 

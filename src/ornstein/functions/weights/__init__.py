@@ -2,6 +2,7 @@
 
 from ._deterministic import Deterministic as Deterministic
 from ._ensemble import Ensemble as Ensemble
+from ._map import MAP as MAP
 from ._mc_dropout import MCDropout as MCDropout
 from ._mean_field import MeanField as MeanField
 from ._parameter_expansion import (

@@ -162,7 +162,8 @@ class Ensemble(AbstractRandomFunction):
             parts=own.parts,
             at_prior=self._at_prior,
             held=lambda ensemble: own.held(ensemble.members),
-            without_noise=None if own.without_noise is None else self._without_noise,
+            without_noise=self._of_members(lambda parts: parts.without_noise),
+            noise_free_twin=self._of_members(lambda parts: parts.noise_free_twin),
         )
 
     def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "Ensemble":
@@ -172,13 +173,19 @@ class Ensemble(AbstractRandomFunction):
         keys = jax.random.split(key, jax.tree.leaves(self.members)[0].shape[0])
         return self._with_members(eqx.filter_vmap(put_back)(self.members, keys))
 
-    def _without_noise(self) -> "Ensemble":
-        def silence(member: AbstractRandomFunction) -> Any:
-            without_noise = member.posterior_parts().without_noise
-            assert without_noise is not None
-            return without_noise()
+    def _of_members(
+        self, relative_of: Callable[[PosteriorParts], Callable[[], Any] | None]
+    ) -> Callable[[], "Ensemble"] | None:
+        """How to make the ensemble of its members' relatives, if they have any."""
+        if relative_of(self.member(0).posterior_parts()) is None:
+            return None
 
-        return self._with_members(eqx.filter_vmap(silence)(self.members))
+        def relative(member: AbstractRandomFunction) -> Any:
+            make = relative_of(member.posterior_parts())
+            assert make is not None
+            return make()
+
+        return lambda: self._with_members(eqx.filter_vmap(relative)(self.members))
 
     def _with_members(self, members: AbstractRandomFunction) -> "Ensemble":
         """With an axis of members in front of every array, as they are kept."""

@@ -23,6 +23,7 @@ from .._noise_scale import median_entry
 from .._posterior_parts import PosteriorParts
 from ..depth import has_integrator
 from ._deterministic import Deterministic
+from ._map import MAP
 from ._variational import (
     AbstractFamily,
     AbstractWeightKL,
@@ -180,6 +181,7 @@ class MeanField(AbstractRandomFunction):
             at_prior=self._at_prior,
             held=lambda model: model.family,
             without_noise=self._without_noise if has_mean else None,
+            noise_free_twin=self._noise_free_twin if has_mean else None,
         )
 
     def _masks(self) -> dict[str, PyTree[bool]]:
@@ -202,6 +204,10 @@ class MeanField(AbstractRandomFunction):
     def _without_noise(self) -> Deterministic:
         assert isinstance(self.family, NormalFamily)
         return Deterministic(self.with_weights(self.family.mean))
+
+    def _noise_free_twin(self) -> MAP:
+        assert isinstance(self.family, NormalFamily)
+        return MAP(self.family.mean, self.rest, self.prior)
 
     @staticmethod
     def _of(model: "MeanField", **changes: Any) -> "MeanField":

@@ -22,6 +22,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..._sentence import Choice, OptionError
 from ..._types import Array, Float
 from .._noise import inner
 from .._problem import Problem, Rates, State
@@ -56,15 +57,21 @@ class Reversible(AbstractGradient):
     def check(self, solver: diffrax.AbstractSolver, stepsize: AbstractStepsize) -> None:
         """Refuse anything but `ReversibleHeun` on a fixed grid."""
         if not isinstance(solver, diffrax.ReversibleHeun):
-            raise ValueError(
-                "`Reversible` walks the solver backwards, which "
-                f"`{name_of(solver)}` does not allow; use "
-                "`solver=ReversibleHeun()`, or `gradient=Checkpointed()`."
+            raise OptionError(
+                "{} walks the solver backwards, which {} does not allow; use {}, or "
+                "{}.",
+                Choice("`Reversible`", "{gradient} reversible"),
+                Choice(f"`{name_of(solver)}`", "this {solver}"),
+                Choice("`solver=ReversibleHeun()`", "{solver} reversible-heun"),
+                Choice("`gradient=Checkpointed()`", "{gradient} checkpointed"),
             )
         if not isinstance(stepsize, AbstractGridStepsize):
-            raise ValueError(
-                f"`Reversible` needs a fixed grid, got `{type(stepsize).__name__}`; "
-                "use `stepsize=Fixed(...)`, or `gradient=Backsolve()`."
+            raise OptionError(
+                "{} needs a fixed grid, got {}; use {}, or {}.",
+                Choice("`Reversible`", "{gradient} reversible"),
+                Choice(f"`{type(stepsize).__name__}`", "{rtol} or {atol}"),
+                Choice("`stepsize=Fixed(...)`", "{dt}"),
+                Choice("`gradient=Backsolve()`", "{gradient} backsolve"),
             )
 
     def solve(self, problem: Problem, state: State, how: Solve) -> Outputs:
