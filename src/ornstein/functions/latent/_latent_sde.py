@@ -31,9 +31,7 @@ from ...sde import (
     Checkpointed,
     EulerMaruyama,
     Grid,
-    name_of,
     sdeint,
-    stepper_for,
 )
 from .._base import WEIGHTS, AbstractRandomFunction, Draw, label_tree
 from .._posterior_parts import PosteriorParts
@@ -44,6 +42,7 @@ from ._latent_ode import LatentODE
 from ._path import (
     PriorSamples,
     check_integrator,
+    check_ito,
     check_series,
     check_sizes,
     over_rows,
@@ -389,11 +388,4 @@ class LatentSDE(AbstractRandomFunction):
         }
 
     def _check_solver(self):
-        solver = self.integrator.solver
-        if self.diffusion.depends_on_state and not stepper_for(solver).is_ito:
-            raise ValueError(
-                f"`{type(self.diffusion).__name__}` depends on the state, so that the "
-                f"latent equation is Itô's, and `{name_of(solver)}` solves "
-                "Stratonovich's: use `EulerMaruyama()` or `Milstein()`, or a "
-                "`ConstantDiffusion`."
-            )
+        check_ito(self.diffusion, self.integrator.solver)

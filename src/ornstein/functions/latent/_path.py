@@ -3,15 +3,24 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 
 from ..._types import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 from ...data import Series
-from ...sde import AbstractPathKL, Adaptive, Grid, gaussian_kl
+from ...sde import (
+    AbstractPathKL,
+    Adaptive,
+    Grid,
+    gaussian_kl,
+    name_of,
+    stepper_for,
+)
 from .._base import draw_key
 from ..depth import Integrator
+from ._diffusion import AbstractDiffusion
 from ._recognition import AbstractContext, AbstractRecognition
 from ._start import LatentStart
 
@@ -109,6 +118,17 @@ def check_integrator(integrator: Integrator):
         raise ValueError(
             "The dynamics of latent models are not regularised: leave "
             "`regularise_dynamics` out."
+        )
+
+
+def check_ito(diffusion: AbstractDiffusion, solver: diffrax.AbstractSolver):
+    """Refuse a Stratonovich solver of an equation that is Itô's."""
+    if diffusion.depends_on_state and not stepper_for(solver).is_ito:
+        raise ValueError(
+            f"`{type(diffusion).__name__}` depends on the state, so that the "
+            f"latent equation is Itô's, and `{name_of(solver)}` solves "
+            "Stratonovich's: use `EulerMaruyama()` or `Milstein()`, or a "
+            "`ConstantDiffusion`."
         )
 
 
