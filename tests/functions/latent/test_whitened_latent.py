@@ -223,7 +223,7 @@ def test_paths_of_samples_and_fits_are_those_of_their_draws():
         assert z.shape == (3, 5, 2), name
         for index in range(3):
             decode = model.network_at(index, key=jr.key(3)).decoder.module()
-            output = call(model, index).output
+            output = call(model, jnp.asarray(index)).output
             np.testing.assert_allclose(decode(z[index]), output, atol=1e-5)
         coarse = orn.with_solver(model, stepsize=Grid(num_substeps=1))
         moved = orn.latent_paths(coarse, key=jr.key(3), num_draws=3) - z
