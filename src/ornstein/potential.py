@@ -155,7 +155,7 @@ class Potential(AbstractPotential):
         row = jax.tree.map(lambda a: a[:1], self.x)
         output = jax.eval_shape(lambda: call_network(whole, row).output)
         likelihood.check_targets(
-            np.asarray(split.y), jax.tree.leaves(output)[0].shape[-1]
+            jax.tree.map(np.asarray, split.y), jax.tree.leaves(output)[0].shape[-1]
         )
 
     @property

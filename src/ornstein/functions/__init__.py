@@ -18,12 +18,14 @@ from ._draws import (
     map_draws as map_draws,
     whole_rounds as whole_rounds,
 )
+from ._latent_paths import latent_paths as latent_paths
 from ._posterior_parts import (
     KLEstimate as KLEstimate,
     PosteriorParts as PosteriorParts,
 )
 from ._softplus import softplus as softplus
 from ._trajectory import trajectory as trajectory
+from ._whiten import whiten as whiten
 from .chains import (
     ChainDiagnostics as ChainDiagnostics,
     PosteriorSamples as PosteriorSamples,
@@ -53,7 +55,6 @@ from .depth import (
     WhitenedSDEBNN as WhitenedSDEBNN,
     has_integrator as has_integrator,
     prior_of as prior_of,
-    whiten as whiten,
     with_roughness as with_roughness,
     with_solver as with_solver,
     without_drift as without_drift,
@@ -82,6 +83,7 @@ from .latent import (
     Recognised as Recognised,
     SplitRecognition as SplitRecognition,
     StaticContext as StaticContext,
+    WhitenedLatentSDE as WhitenedLatentSDE,
 )
 from .nodes import (
     AbstractNodeKL as AbstractNodeKL,

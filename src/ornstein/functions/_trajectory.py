@@ -41,6 +41,7 @@ def trajectory(
         raise TypeError(
             f"`trajectory` needs a function that solves an equation over depth, such "
             f"as an `SDEBNN`, or samples of `whiten(model)`; got `{what}`. (A network "
-            "by itself has a method `trajectory`, or give `Deterministic(network)`.)"
+            "by itself has a method `trajectory`, or give `Deterministic(network)`; "
+            "the path of a whitened `LatentSDE` is in `latent_paths`.)"
         )
     return network.trajectory(x, ts)

@@ -10,6 +10,10 @@ from ._driven import (
     grid_of as grid_of,
     solve_driven as solve_driven,
 )
+from ._given_noise import (
+    check_given_noise as check_given_noise,
+    solve_given_noise as solve_given_noise,
+)
 from ._gradient import (
     AbstractGradient as AbstractGradient,
     Backprop as Backprop,
@@ -47,6 +51,7 @@ from ._solver import (
     stepper_for as stepper_for,
 )
 from ._stepsize import (
+    AbstractGridStepsize as AbstractGridStepsize,
     AbstractStepsize as AbstractStepsize,
     Adaptive as Adaptive,
     Fixed as Fixed,

@@ -354,5 +354,5 @@ def test_what_cannot_be_is_refused_in_a_sentence(make, message):
 
 
 def test_something_else_than_an_sdebnn_is_refused():
-    with pytest.raises(TypeError, match="takes an `SDEBNN`, got `Deterministic`"):
+    with pytest.raises(TypeError, match="or a `LatentSDE`, got `Determ"):
         whiten(Deterministic(MLP(2, 1, (), key=jr.key(0))))

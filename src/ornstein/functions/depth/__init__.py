@@ -30,5 +30,5 @@ from ._weight_prior import WeightPrior as WeightPrior
 from ._whitened import (
     WhitenedBlock as WhitenedBlock,
     WhitenedSDEBNN as WhitenedSDEBNN,
-    whiten as whiten,
+    whitened_sdebnn as whitened_sdebnn,
 )

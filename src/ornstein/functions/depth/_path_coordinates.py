@@ -1,9 +1,10 @@
-r"""Coordinates of a path of weights: numbers that are independent N(0, 1) a priori.
+r"""Coordinates of a path: numbers that are independent N(0, 1) a priori.
 
 The prior's path is $w_t = m + e^{-\theta t} (w_0 - m) + \sigma N_t$, where $N$ is the
 Ornstein-Uhlenbeck process of unit diffusion that starts at 0. At the times of a grid
 $N$ is a linear map of finitely many normals: $N_{t_k} = \sum_j C_{kj} \xi_j$. The
-coordinates decide C, and a network over $\xi$ is the network over paths.
+coordinates decide C, and a network over $\xi$ is the network over paths. A latent
+path has no exact transition: its solver takes the increments of the Brownian motion.
 
 A normal q over $\xi$ changes finitely many coordinates, so that its law of paths is
 absolutely continuous to the prior's, and $\mathrm{KL} = \tfrac12 \sum_j (\mu_j^2 +
@@ -13,6 +14,7 @@ $\sigma h'$.
 """
 
 import abc
+import itertools
 import math
 
 import equinox as eqx
@@ -34,8 +36,8 @@ class AbstractPathCoordinates(eqx.Module):
         """These coordinates of a model that is solved on a grid.
 
         Args:
-            times: the grid from 0 to 1.
-            window: the depths between which there is noise.
+            times: the grid: of depths from 0 to 1, or of a latent path's times.
+            window: the depths or times between which there is noise.
 
         Raises:
             ValueError: for coordinates that such a solve cannot have.
@@ -63,6 +65,23 @@ class AbstractPathCoordinates(eqx.Module):
             ValueError: for a grid that the coordinates do not fit.
         """
 
+    @abc.abstractmethod
+    def units(
+        self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
+    ) -> Float[np.ndarray, "steps coordinates"]:
+        r"""From coordinates to the standardised increments of the Brownian motion.
+
+        $B_{t_{k+1}} - B_{t_k} = \sqrt{\Delta_k} \sum_j U_{kj} \xi_j$. Where every step
+        lies in the window and $U U^\top = I$, they are those of Brownian motion.
+
+        Args:
+            times: of the solve.
+            window: the times between which there is noise.
+
+        Raises:
+            ValueError: for a grid that the coordinates do not fit.
+        """
+
 
 class GridIncrements(AbstractPathCoordinates):
     r"""The standardised increments between the times of a grid: exact there.
@@ -72,7 +91,8 @@ class GridIncrements(AbstractPathCoordinates):
     times are among its times.
 
     Attributes:
-        times: of the grid, from 0 to 1; `None` for the solver's own.
+        times: of the grid, from 0 to 1 or, of a latent path, from its first time to its
+            last; `None` for the solver's own.
     """
 
     times: tuple[float, ...] | None = eqx.field(static=True, default=None)
@@ -98,8 +118,27 @@ class GridIncrements(AbstractPathCoordinates):
     ) -> Float[np.ndarray, "grid coordinates"]:
         """See `AbstractPathCoordinates`."""
         own = np.asarray(self.times, np.float64)
+        return _integrated(own, self._own_units(window), rate)[self._near(times)]
+
+    def units(
+        self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
+    ) -> Float[np.ndarray, "steps coordinates"]:
+        """See `AbstractPathCoordinates`: sums, of a solve's longer steps."""
+        own = np.asarray(self.times, np.float64)
+        units, near = self._own_units(window), self._near(times)
+        if len(near) == len(own):
+            return units
+        moved = np.sqrt(np.diff(own))[:, None] * units
+        spans = itertools.pairwise(near)
+        sums = np.stack([moved[begin:end].sum(axis=0) for begin, end in spans])
+        return sums / np.sqrt(np.diff(own[near]))[:, None]
+
+    def _near(self, times: Float[np.ndarray, " grid"]) -> np.ndarray:
+        """Where a solve's times are among one's own."""
+        own = np.asarray(self.times, np.float64)
         near = np.abs(own[:, None] - times).argmin(0)
-        if np.abs(own[near] - times).max() > _SAME_TIME:
+        largest = max(1.0, float(np.abs(own).max()))
+        if np.abs(own[near] - times).max() > _SAME_TIME * largest:
             num = len(own) - 1
             fitting = [n for n in range(num, 0, -1) if num % n == 0]
             steps = ", ".join(f"{1 / n:.6g}" for n in fitting)
@@ -112,10 +151,13 @@ class GridIncrements(AbstractPathCoordinates):
                 steps,
                 Choice("`LevyCiesielski` modes", "sample again with {path_modes}"),
             )
-        noisy = _is_noisy(own, window)
-        units = np.zeros((len(own) - 1, int(noisy.sum())))
+        return near
+
+    def _own_units(self, window: tuple[float, float]) -> np.ndarray:
+        noisy = _is_noisy(np.asarray(self.times, np.float64), window)
+        units = np.zeros((len(noisy), int(noisy.sum())))
         units[noisy] = np.eye(int(noisy.sum()))
-        return _integrated(own, units, rate)[near]
+        return units
 
 
 class LevyCiesielski(AbstractPathCoordinates):
@@ -175,13 +217,18 @@ class LevyCiesielski(AbstractPathCoordinates):
         window: tuple[float, float],
     ) -> Float[np.ndarray, "grid coordinates"]:
         """See `AbstractPathCoordinates`."""
+        return _integrated(times, self.units(times, window), rate)
+
+    def units(
+        self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
+    ) -> Float[np.ndarray, "steps coordinates"]:
+        """See `AbstractPathCoordinates`."""
         begin, end = window
         length = end - begin
         inside = np.clip((times - begin) / length, 0.0, 1.0)
         modes = [_schauder(j, inside) for j in range(self.num_modes)]
         brownian = math.sqrt(length) * np.stack(modes, axis=1)
-        units = np.diff(brownian, axis=0) / np.sqrt(np.diff(times))[:, None]
-        return _integrated(times, units, rate)
+        return np.diff(brownian, axis=0) / np.sqrt(np.diff(times))[:, None]
 
 
 def _is_noisy(

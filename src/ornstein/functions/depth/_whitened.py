@@ -18,55 +18,16 @@ import numpy as np
 
 from ..._types import Array, ArrayLike, Float, Params, PyTree, RealScalar
 from ...network import SolveReport, split_where
-from ...nn import fan_ins
 from ...sde import Grid, grid_of, solve_driven
-from .._base import AbstractRandomFunction
+from .._standardised import Standardised
 from ._hidden_units import DepthState, first_roughness, report_of, velocity
 from ._integrator import Integrator
 from ._odenet import AbstractDepthBlock, AbstractODENet
-from ._path_coordinates import AbstractPathCoordinates, GridIncrements
+from ._path_coordinates import AbstractPathCoordinates
 from ._sde_block import SDEBlock
 from ._sdebnn import SDEBNN
 
 _ENDS = np.array([0.0, 1.0])
-
-
-class Standardised(eqx.Module):
-    """A module whose parameters are numbers times scales.
-
-    Attributes:
-        numbers: the module with standardised parameters.
-        scales: of each parameter, their standard deviations a priori.
-    """
-
-    numbers: PyTree
-    scales: PyTree[float]
-
-    @staticmethod
-    def of(module: PyTree, scale: float, *, whole: PyTree = None) -> "Standardised":
-        """The same module; each scale is `scale` / √fan-in, in the `whole` module."""
-        scales = jax.tree.map(
-            lambda n: scale / n**0.5, fan_ins(module if whole is None else whole)
-        )
-        return Standardised(_each(jnp.divide, module, scales), scales)
-
-    def module(self) -> Any:
-        """The module itself."""
-        return _each(jnp.multiply, self.numbers, self.scales)
-
-    def __call__(self, h: Array) -> Array:
-        """Apply it."""
-        return self.module()(h)
-
-
-def _each(operation: Callable, module: PyTree, scales: PyTree) -> PyTree:
-    """A module's parameters with their scales; all else as it is."""
-    return jax.tree.map(
-        lambda a, s: operation(a, s) if eqx.is_inexact_array(a) else a,
-        module,
-        scales,
-        is_leaf=lambda a: a is None,
-    )
 
 
 class WhitenedBlock(AbstractDepthBlock):
@@ -187,66 +148,24 @@ class WhitenedSDEBNN(AbstractODENet):
         return parts | {"points": points}
 
 
-def whiten(
-    model: AbstractRandomFunction,
-    coordinates: AbstractPathCoordinates | None = None,
-    *,
-    point_scale: float = 1.0,
+def whitened_sdebnn(
+    model: SDEBNN, coordinates: AbstractPathCoordinates, *, point_scale: float
 ) -> WhitenedSDEBNN:
-    r"""An SDE-BNN's prior as a network over independent standard normals.
-
-    What the model's prior says of $w_0$ and of the path is kept: its scales, its rate,
-    its window, what it reverts to. Transitions from one time of the grid to the next
-    are exact, where the model's own solver approximates them, so that draws of both
-    agree in law up to the solver's error, and exactly for Brownian motion. What was a
-    point estimate (the readout, weights that `where` did not choose) gets a prior:
-    normal, of standard deviation `point_scale` / √fan-in. The drift network, inducing
-    inputs and the width of $q(w_0)$ are of the model's own posterior, and are dropped.
-
-    The network starts where the model does: at the mean of its $w_0$ and at its points,
-    on the path without noise.
+    """See `whiten`.
 
     Args:
-        model: any SDE-BNN: of vectors or images, of several blocks, with a window or
-            with points among its weights.
-        coordinates: of the paths; `GridIncrements()`, the increments of the solver's
-            own steps, or `LevyCiesielski(num_modes)`, which serves any step.
+        model: any SDE-BNN.
+        coordinates: of the paths.
         point_scale: of the points' prior, in units of 1/√fan-in.
 
-    Returns:
-        The network, all of whose floating-point arrays are N(0, 1) a priori.
-
     Raises:
-        TypeError: for something else than an `SDEBNN`.
-        ValueError: for a scale that is not positive, steps that are not known
-            beforehand, a grid of one's own, or coordinates that the steps do not fit.
-
-    Example:
-        >>> import jax, jax.numpy as jnp, ornstein as orn
-        >>> model = orn.SDEBNN.for_vectors(3, 1, key=jax.random.key(0))
-        >>> network = orn.whiten(model, orn.LevyCiesielski(num_modes=4))
-        >>> network(jnp.ones((5, 3))).shape
-        (5, 1)
+        ValueError: for steps that are not known beforehand, a grid of one's own, or
+            coordinates that the steps do not fit.
     """
-    if not isinstance(model, SDEBNN):
-        raise TypeError(
-            f"`whiten` takes an `SDEBNN`, got `{type(model).__name__}`: other networks "
-            "have no path of weights; their parameters have a prior of their own."
-        )
-    if not isinstance(point_scale, float | int) or not point_scale > 0:
-        raise ValueError(
-            f"`point_scale` must be a positive number, got {point_scale!r}."
-        )
-    wanted = GridIncrements() if coordinates is None else coordinates
-    if not isinstance(wanted, AbstractPathCoordinates):
-        raise TypeError(
-            "`coordinates` must be an object such as `LevyCiesielski(num_modes=8)`, "
-            f"got {wanted!r}."
-        )
 
     def of_layer(layer: Any) -> Any:
         if isinstance(layer, SDEBlock):
-            return _whitened(layer, wanted, point_scale)
+            return _whitened(layer, coordinates, point_scale)
         has_points = any(map(eqx.is_inexact_array, jax.tree.leaves(layer)))
         return Standardised.of(layer, point_scale) if has_points else layer
 

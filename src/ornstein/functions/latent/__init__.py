@@ -28,3 +28,7 @@ from ._recognition import (
     StaticContext as StaticContext,
 )
 from ._start import LatentStart as LatentStart
+from ._whitened import (
+    WhitenedLatentSDE as WhitenedLatentSDE,
+    whitened_latent_sde as whitened_latent_sde,
+)

@@ -42,9 +42,9 @@ from ._latent_ode import LatentODE
 from ._path import (
     PriorSamples,
     check_integrator,
+    check_ito,
     check_series,
     check_sizes,
-    check_solver,
     over_rows,
     path_times,
     start_path,
@@ -117,7 +117,7 @@ class LatentSDE(AbstractRandomFunction):
     def __check_init__(self):
         check_sizes(self.recognition, self.start)
         check_integrator(self.integrator)
-        check_solver(self.integrator, self.diffusion)
+        check_ito(self.diffusion, self.integrator.solver)
 
     @staticmethod
     def make(
@@ -344,7 +344,7 @@ class LatentSDE(AbstractRandomFunction):
 
     def _paths(self, x: PyTree, *, key: PRNGKeyArray, index: Any) -> _Path:
         check_series(x)
-        check_solver(self.integrator, self.diffusion)
+        check_ito(self.diffusion, self.integrator.solver)
         return over_rows(self._path, x, key=key, index=index)
 
     def _path(self, series: Series, key: PRNGKeyArray) -> _Path:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -123,23 +124,23 @@ def check_integrator(integrator: Integrator):
         )
 
 
+def check_ito(diffusion: AbstractDiffusion, solver: diffrax.AbstractSolver):
+    """Refuse a Stratonovich solver of an equation that is Itô's."""
+    if diffusion.depends_on_state and not stepper_for(solver).is_ito:
+        raise ValueError(
+            f"`{type(diffusion).__name__}` depends on the state, so that the "
+            f"latent equation is Itô's, and `{name_of(solver)}` solves "
+            "Stratonovich's: use `EulerMaruyama()` or `Milstein()`, or a "
+            "`ConstantDiffusion`."
+        )
+
+
 def check_sizes(recognition: AbstractRecognition, start: LatentStart):
     """Refuse parts that disagree on the size of z."""
     if recognition.latent_size != start.mean.size:
         raise ValueError(
             f"The recognition gives {recognition.latent_size} latent dimensions and "
             f"p(z₀) has {start.mean.size}: build both with one `latent_size`."
-        )
-
-
-def check_solver(integrator: Integrator, diffusion: AbstractDiffusion):
-    """Refuse Stratonovich's solvers for noise that depends on the state."""
-    solver = integrator.solver
-    if diffusion.depends_on_state and not stepper_for(solver).is_ito:
-        raise ValueError(
-            f"`{type(diffusion).__name__}` depends on the state, so that the latent "
-            f"equation is Itô's, and `{name_of(solver)}` solves Stratonovich's: use "
-            "`EulerMaruyama()` or `Milstein()`, or a `ConstantDiffusion`."
         )
 
 

@@ -4,6 +4,7 @@ from ._base import (
     AbstractGradient as AbstractGradient,
     Outputs as Outputs,
     Solve as Solve,
+    integrate as integrate,
 )
 from ._checkpointed import Checkpointed as Checkpointed
 from ._reversible import Reversible as Reversible
