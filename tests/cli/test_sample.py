@@ -195,7 +195,7 @@ def test_a_step_size_that_diverges_fails_the_run(capsys, tmp_path):
     assert "divide the step size by 10" in capsys.readouterr().err
 
 
-def test_r_hat_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_disagreement_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture):
     """By the note, with what to do, where chains do not agree. Catches (seen) a table
     that says another R-hat, of other rows."""
     options = "--data toy/cos --kernel sgld --step-size 1e-8 --width 3 --num-warmup 0"
@@ -231,7 +231,11 @@ def test_defaults_suit_the_data_and_the_kernel():
     gradients = [
         (o.num_warmup + o.num_samples) * o.num_integration_steps for o in (plain, path)
     ]
-    assert gradients[1] < gradients[0] / 4
+    assert gradients[1] <= gradients[0] / 3
+    # Kernels with short trajectories take more of them.
+    short = preset_sampling("uci/concrete", "partial-hmc").sampling
+    assert short.num_warmup > plain.num_warmup
+    assert short.num_integration_steps < plain.num_integration_steps
     assert path.num_samples * path.num_chains >= path.test_draws
     # A minibatch kernel takes more and cheaper steps.
     assert preset_sampling("toy/cos", "sgld").sampling.thin > 1

@@ -55,7 +55,9 @@ def test_a_table_is_sampled_as_by_sample(table: Path, tmp_path, monkeypatch, cap
     assert json.loads(capsys.readouterr().out)["nll"] == pytest.approx(found["nll"])
 
 
-def test_more_rows_get_shorter_chains_and_then_an_ensemble(table: Path, monkeypatch):
+def test_more_rows_get_shorter_trajectories_and_then_an_ensemble(
+    table: Path, monkeypatch
+):
     """Catches a fallback that loses what the user said of the data and the noise."""
     args = ["--data", str(table), "--target", "y", "--seed", "4"]
     recipe = parse(["train", *args, "--likelihood", "laplace"], COMMANDS).recipe
@@ -63,11 +65,15 @@ def test_more_rows_get_shorter_chains_and_then_an_ensemble(table: Path, monkeypa
     data = load_data(recipe)
     chains = hand_over(recipe, data)
     assert isinstance(chains, SampleRecipe)
-    by_default = preset_sampling(str(table)).changed(seed=4)
+    num_data = len(data.train)
+    by_default = preset_sampling(str(table), num_data=num_data).changed(seed=4)
     kept = {"data": recipe.data, "likelihood": recipe.likelihood}
     assert chains == dataclasses.replace(by_default, **kept)
-    many = preset_sampling("uci/kin8nm", num_data=7_000).sampling
-    assert many.num_warmup < chains.sampling.num_warmup
+    num_steps = [
+        preset_sampling("uci/yacht", num_data=n).sampling.num_integration_steps
+        for n in (len(data.train), 300, 1000, 7000, 10_000)
+    ]
+    assert num_steps == [1000, 1000, 400, 100, 100]
     monkeypatch.setattr(_hand_over, "MAX_CHAIN_ROWS", len(data.train) - 1)
     ensemble = hand_over(recipe, data)
     assert isinstance(ensemble, Recipe)

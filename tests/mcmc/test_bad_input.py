@@ -51,6 +51,9 @@ def test_settings():
         NUTS(max_num_doublings=0)
     with pytest.raises(ValueError, match="`temperature` must be positive"):
         HMC(1, temperature=0.0)
+    for jitter in (-0.1, 1.0):
+        with pytest.raises(ValueError, match="`jitter` must be from 0 to below 1"):
+            HMC(1, jitter=jitter)
     with pytest.raises(ValueError, match="`inverse_mass` must be positive"):
         HMC(1, inverse_mass={"a": 1.0, "b": -1.0})
     with pytest.raises(ValueError, match="`target_acceptance` must lie between"):

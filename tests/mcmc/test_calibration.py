@@ -35,6 +35,7 @@ NUM_REPLICATIONS = 4096
 KERNELS = {
     "walk": (RandomWalkMetropolis(1.5), 25),
     "hmc": (HMC(3, 0.4), 4),
+    "hmc, jitter": (HMC(3, 0.4, jitter=0.5), 4),
     "langevin": (Langevin(1.1), 8),
     "partial": (PartialHMC(0.5, 3, 0.6), 4),
     "nuts": (NUTS(0.8, 3), 3),

@@ -104,6 +104,27 @@ def test_acceptance_tends_to_one():
     assert fine < 0.01
 
 
+def test_jitter_moves_what_a_whole_period_leaves():
+    """After 2π a standard normal is where it was. Catches a jitter of nothing, and a
+    step size that wanders, as each trajectory starts from the last one's."""
+    far = jnp.full(16, 3.0)
+    run = lambda jitter: run_chain(
+        HMC(63, 2 * np.pi / 63, jitter=jitter, adapt_step_size=False, adapt_mass=False),
+        GAUSSIAN,
+        far,
+        key=jax.random.key(1),
+        num_steps=300,
+    )
+    still, moving = run(0.0), run(0.2)
+    assert np.min(still.positions) > 1
+    late = np.asarray(moving.positions)[100:]
+    assert abs(np.mean(late)) < 0.1
+    assert np.var(late) == pytest.approx(1.0, abs=0.1)
+    ratio = np.asarray(moving.info.step_size) * 63 / (2 * np.pi)
+    assert np.ptp(ratio[-100:]) > 0.35
+    assert 0.8 <= ratio.min() and ratio.max() <= 1.2  # noqa: PT018
+
+
 def test_partial_refreshment_of_everything_is_hmc(getkey):
     """Given the same keys: with α = 0 nothing of the kept momentum is left."""
     key = getkey()

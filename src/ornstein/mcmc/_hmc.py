@@ -33,10 +33,14 @@ class HMC(AbstractAdaptiveKernel):
             many dimensions is 0.65; 0.8 costs little and diverges less.
         adapt_step_size: whether the warm-up changes the step size.
         adapt_mass: whether it changes the mass.
+        jitter: each trajectory has a step size of its own, uniform within this part of
+            ε: without it, directions whose period divides the trajectory stand still,
+            of which long trajectories and Gaussian posteriors have many (Neal, section
+            3.2). The warm-up adapts ε to what it accepts so.
 
     Raises:
-        ValueError: for fewer than one step, or a step size, mass or temperature that is
-            not positive.
+        ValueError: for fewer than one step, a step size, mass or temperature that is
+            not positive, or a jitter that is not from 0 to below 1.
 
     References:
         Neal (2011), MCMC using Hamiltonian dynamics, sections 2.3 and 3.2.
@@ -59,18 +63,30 @@ class HMC(AbstractAdaptiveKernel):
     target_acceptance: float = eqx.field(default=0.8, kw_only=True)
     adapt_step_size: bool = eqx.field(default=True, kw_only=True)
     adapt_mass: bool = eqx.field(default=True, kw_only=True)
+    jitter: float = eqx.field(default=0.0, kw_only=True)
 
     uses_gradient: ClassVar[bool] = True
     keeps_momentum: ClassVar[bool] = False
 
     def __check_init__(self):
         check_num_integration_steps(self.num_integration_steps)
+        if not 0 <= self.jitter < 1:
+            raise ValueError(
+                f"`jitter` must be from 0 to below 1, got {self.jitter}: 0.1 takes "
+                "each trajectory's step size within a tenth of `step_size`."
+            )
 
     def step(
         self, potential: AbstractPotential, state: MCMCState, *, key: PRNGKeyArray
     ) -> tuple[MCMCState, MCMCInfo]:
         """See `AbstractKernel`."""
         momentum_key, accept_key = jax.random.split(key)
+        step_size = state.step_size
+        if self.jitter:
+            jitter_key, momentum_key = jax.random.split(momentum_key)
+            low, high = 1 - self.jitter, 1 + self.jitter
+            factor = jax.random.uniform(jitter_key, (), step_size.dtype, low, high)
+            state = eqx.tree_at(lambda s: s.step_size, state, step_size * factor)
         metric = DiagonalMetric(state.inverse_mass)
         end, info = move_by_trajectory(
             self.log_density_fn(potential),
@@ -79,4 +95,5 @@ class HMC(AbstractAdaptiveKernel):
             num_integration_steps=self.num_integration_steps,
             key=accept_key,
         )
-        return move_state(state, end), info
+        state = eqx.tree_at(lambda s: s.step_size, move_state(state, end), step_size)
+        return state, info

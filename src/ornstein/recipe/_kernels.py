@@ -28,6 +28,8 @@ from ._sampling_options import KernelName, SamplingOptions
 
 _EXPLORATION = 0.8
 """Of a cycle."""
+_JITTER = 0.1
+"""Of the step size of HMC: at 200 steps of one radian, some radians of phase."""
 SOME_ROWS = 1_000
 """For a kernel of which only the kind or the options matter."""
 
@@ -63,7 +65,9 @@ KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
     ),
     "constant-sgd": lambda o, n: ConstantSGD(),
     "hmc": lambda o, n: HMC(
-        num_integration_steps=o.num_integration_steps, step_size=_adapted(o)
+        num_integration_steps=o.num_integration_steps,
+        step_size=_adapted(o),
+        jitter=_JITTER,
     ),
     "langevin": lambda o, n: Langevin(_adapted(o)),
     # The first step size finds itself in a few steps; L is the warm-up's.

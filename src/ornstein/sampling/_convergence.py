@@ -93,8 +93,9 @@ def judge_chains(
         notes.append(
             Sentence(
                 "The chains do not agree on the training rows' outputs (R-hat {:.3f}, "
-                "above {}): {} longer ({num_warmup}, {num_samples} or {thin}), or from "
-                "more chains ({num_chains}).",
+                "above {}): {} longer (of hmc first {num_integration_steps}; "
+                "{num_warmup}, {num_samples} or {thin}), or from more chains "
+                "({num_chains}).",
                 r_hat,
                 _HIGH_R_HAT,
                 Choice("sample", "`ornstein sample` with the same {data}, but"),
