@@ -52,6 +52,8 @@ def words_on(root: Path, module: str, name: str) -> str | None:
         source.tree.body, [*source.tree.body[1:], None], strict=True
     ):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            if "overload" in map(ast.unparse, node.decorator_list):
+                continue
             return ast.get_docstring(node)
         targets = node.targets if isinstance(node, ast.Assign) else []
         targets += [node.target] if isinstance(node, ast.AnnAssign) else []
