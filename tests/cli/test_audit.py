@@ -133,7 +133,7 @@ def test_twins_of_what_ivon_trained(tmp_path: Path):
 
 def test_samples(tmp_path: Path, capsys: pytest.CaptureFixture):
     """Put back to the prior of their own options, and beside a mode of what they
-    sample, which is found once. Catches (seen) a mode without the prior."""
+    sample, which is found once and kept."""
     options = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
     options += " --num-samples 6 --num-warmup 20 --num-chains 2 --test-draws 12"
     options += " --prior gaussian --prior-scale 3"
@@ -157,10 +157,10 @@ def test_samples(tmp_path: Path, capsys: pytest.CaptureFixture):
     assert eqx.tree_equal(likelihood, prepared.likelihood)
     scale = potential.start[1]  # empty: it is given
     energies = [float(potential((each.params, scale))) for each in (start, mode)]
-    slopes = jax.grad(potential)((mode.params, scale))[0]
-    steepest = max(float(abs(a).max()) for a in jax.tree.leaves(slopes))
+    slopes = [jax.grad(potential)((each.params, scale))[0] for each in (start, mode)]
+    steepest = [max(float(abs(a).max()) for a in jax.tree.leaves(s)) for s in slopes]
     assert energies[1] < energies[0]
-    assert steepest < 1.0, steepest  # at a draw of the prior they are hundreds
+    assert steepest[1] < 0.02 * steepest[0], steepest
     fit = samples.posterior_parts().at_prior(
         ("weights",), jax.random.fold_in(Keys.of(prepared.recipe).test, 3)
     )

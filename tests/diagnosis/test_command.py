@@ -23,7 +23,7 @@ def test_train_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture)
         assert set(finding) == {"name", "message", "numbers"}
         assert f"{finding['name']}: {finding['message']}" in out
     gone = diagnosis[names.index("diffusion-gone")]["message"]
-    assert "(--sigma, --start-width, --init-scale)" in gone  # Catches (seen) code
+    assert "(--sigma, --start-width, --init-scale)" in gone  # no code
 
 
 @pytest.mark.slow

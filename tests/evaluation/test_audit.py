@@ -123,8 +123,8 @@ def test_relatives_by_hand(fit: FittedModel):
 
 
 def test_log_likelihood_bought(fit: FittedModel):
-    """Nats of the whole training set, with the same draws; its error is that of paired
-    draws. Catches (seen) a KL left in, and draws that are not paired."""
+    """Nats of the whole training set, with the same draws, and their error. Catches
+    (seen) a KL left in."""
     found = audit(fit, DATA, key=KEY, num_draws=NUM_DRAWS)
     draws_key = jr.split(jr.fold_in(KEY, 4))[1]
     totals, each_draw = [], []
@@ -150,6 +150,16 @@ def test_log_likelihood_bought(fit: FittedModel):
 
 def sums(blocks: Any, part_seen: float) -> DrawSums:
     return DrawSums(np.asarray(blocks, np.float64), {}, part_seen)
+
+
+def test_the_error_of_what_was_bought_is_of_paired_draws():
+    """Noise that both sides share is in neither's gain. Catches (seen) the errors of
+    both sides added up."""
+    noise = np.random.default_rng(0).normal(size=(1, 16))
+    own = 0.1 * np.random.default_rng(1).normal(size=(1, 16))
+    found = log_likelihood_bought(sums(noise + own + 2.0, 1.0), sums(noise, 1.0))
+    expected = own.mean() + 2.0, own.std(ddof=1) / 4
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_error_of_rows_that_were_not_seen():

@@ -74,7 +74,7 @@ def test_a_change_is_found():
 
 def test_the_error_is_that_of_other_draws():
     """The spread over trials, of 31 degrees of freedom. Catches (seen) a factor of
-    1/B, and sides left out one at a time."""
+    1/B."""
     found = [put_back(samples(jr.key(99 + i)), i) for i in range(NUM_TRIALS)]
     spread = np.std([each.gain for each in found], ddof=1)
     error = np.sqrt(np.mean([each.draws_se**2 for each in found]))

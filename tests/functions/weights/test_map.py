@@ -35,8 +35,7 @@ def ridge(split: Split, variance: float, bias_variance: float) -> np.ndarray:
 def test_training_goes_to_the_ridge(has_free_bias: bool):
     """With the KL weight on the prior, and points without one beside it.
 
-    Catches (seen) a prior that counts once a row, a KL weight that is left out, and a
-    prior that is trained.
+    Catches (seen) a KL weight that is left out, and a prior that is trained.
     """
     split, net = rows(), MLP(4, 1, (), key=jr.key(0))
     where = (lambda n: n.layers[0].weight) if has_free_bias else None
