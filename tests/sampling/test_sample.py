@@ -418,9 +418,10 @@ def test_chains_that_disagree_are_said(caplog):
     with caplog.at_level(logging.WARNING, "ornstein"):
         run(sgld(1e-5), starts=far, num_warmup=0)
     assert "do not agree" in caplog.text
-    assert "sample longer (`num_warmup`, `num_samples` or `thin`)" in caplog.text
+    assert "longer (of hmc first `num_integration_steps`; `num_warmup`," in caplog.text
     said = flagged(caplog.records[-1].msg)
-    assert "`ornstein sample` with the same --data, but longer (--num-warmup," in said
+    assert "`ornstein sample` with the same --data, but longer (of hmc first" in said
+    assert "--num-integration-steps; --num-warmup, --num-samples or --thin)" in said
 
 
 @pytest.mark.parametrize(
