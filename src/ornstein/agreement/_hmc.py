@@ -16,7 +16,7 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from .._types import Array, Float, Params, PRNGKeyArray
+from .._types import Float, Params, PRNGKeyArray
 from ..functions import PosteriorSamples
 from ..mcmc import HMC, MCMCInfo, MCMCState, warm_up_stages
 from ..potential import Potential
@@ -26,6 +26,8 @@ from ._problems import Problem
 
 _TRAJECTORY = math.pi / 2
 _JITTER = 0.2
+"""Of the warm-up's step size, which trajectories take at most: from 0.8 of it to it."""
+_MEAN_FACTOR = 1 - _JITTER / 2
 _WARM_UP_STEPS = 40
 _START_STEP = 0.005
 _ADAM_RATE = 3e-3
@@ -102,7 +104,8 @@ def go_on(
     num_steps = max(1, round(_TRAJECTORY / step_size))
     kernel = HMC(
         num_steps,
-        step_size=step_size,
+        step_size=_MEAN_FACTOR * step_size,
+        jitter=_JITTER / 2 / _MEAN_FACTOR,
         inverse_mass=inverse_mass(problem, potential, scale),
         adapt_step_size=False,
         adapt_mass=False,
@@ -191,16 +194,11 @@ def _drawn(
     key: PRNGKeyArray,
     num_draws: int,
 ) -> tuple[MCMCState, Params, MCMCInfo]:
-    base: Float[Array, ""] = state.step_size
-
-    def move(state, inputs):
-        step_key, factor = inputs
-        state = eqx.tree_at(lambda s: s.step_size, state, base * factor)
+    def move(state, step_key):
         state, info = kernel.step(potential, state, key=step_key)
         return state, (state.position, info)
 
-    move_key, jitter_key = jax.random.split(key)
-    factors = jax.random.uniform(jitter_key, (num_draws,), base.dtype, 1 - _JITTER, 1.0)
-    inputs = (jax.random.split(move_key, num_draws), factors)
-    state, (positions, info) = jax.lax.scan(move, state, inputs)
-    return eqx.tree_at(lambda s: s.step_size, state, base), positions, info
+    state, (positions, info) = jax.lax.scan(
+        move, state, jax.random.split(key, num_draws)
+    )
+    return state, positions, info

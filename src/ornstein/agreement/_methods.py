@@ -10,13 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..sgmcmc import (
-    SGHMC,
-    SGLD,
-    SGNHT,
-    ConstantSGD,
-    PreconditionedSGLD,
-)
+from ..sgmcmc import SGHMC, SGLD, SGNHT, ConstantSGD, PreconditionedSGLD
 from ._effort import Approximate
 from ._sampled import (
     adaptive_drift,
@@ -73,10 +67,7 @@ METHODS: dict[str, Method] = {
         partial(minibatch_chains, kernel=lambda rate, n: SGLD(0.1 * rate / n)),
         _RATES,
     ),
-    "adaptive-sgld": Method(
-        partial(minibatch_chains, kernel=adaptive_drift),
-        _RATES,
-    ),
+    "adaptive-sgld": Method(partial(minibatch_chains, kernel=adaptive_drift), _RATES),
     "psgld": Method(
         partial(
             minibatch_chains, kernel=lambda rate, n: PreconditionedSGLD(2e-3 * rate)

@@ -90,5 +90,5 @@ def test_bad_input():
     )
     with pytest.raises(ValueError, match="has shape"):
         MAP.of(net, ByLeaf(priors))
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="network"):
         MAP.of(3, GaussianPrior(1.0))  # pyright: ignore

@@ -119,6 +119,42 @@ def test_rows_say_what_they_stand_on(table: Path):
     assert found[0]["at_or_better"] is None
 
 
+def test_differences_from_hmc_are_of_the_same_splits(table: Path, monkeypatch):
+    """Catches the difference of two means whose splits differ (seen)."""
+    line = _uci.METHODS["line"]
+    other = Method([{"slope": 0.3}], train_line, 0.75)
+    monkeypatch.setattr(_uci, "METHODS", {"line": line, "hmc": other})
+    study = Study(table / "a", "quick", seed=0, say=lambda text: None)
+    found = {r["method"]: r for r in _uci.UCI.run(study) if r["data"] == "yacht"}
+    (table / "a/pieces/yacht_hmc_1.json").unlink()
+    row, hmc, *_ = _uci._rows(study)
+    assert row["split_numbers"] == [0, 1, 2]
+    assert hmc["split_numbers"] == [0, 2]
+    assert "rmse_minus_hmc" not in hmc
+    splits = [np.array(found[name]["splits"]) for name in ("line", "hmc")]
+    differences = (splits[0] - splits[1])[[0, 2]]
+    assert row["num_splits_beside_hmc"] == 2
+    assert row["rmse_minus_hmc"] == pytest.approx(differences[:, 0].mean())
+    error = abs(differences[0, 1] - differences[1, 1]) / 2
+    assert row["log_likelihood_minus_hmc_se"] == pytest.approx(error)
+
+
+def test_splits_are_computed_before_methods(table: Path, monkeypatch):
+    """Catches methods of a stopped study that have no split in common (seen)."""
+    methods = {name: _uci.METHODS["line"] for name in ("line", "other")}
+    monkeypatch.setattr(_uci, "METHODS", methods)
+    computed = []
+    study = Study(table / "a", "quick", seed=0, say=computed.append)
+    monkeypatch.setattr(_uci, "_one", lambda _, *cell: computed.append(cell))
+    _uci.UCI.run(study)
+    assert computed[:4] == [
+        ("yacht", "line", 0),
+        ("yacht", "other", 0),
+        ("yacht-gap", "line", 0),
+        ("yacht-gap", "other", 0),
+    ]
+
+
 def test_pieces_of_other_lengths_are_not_shown(table: Path, monkeypatch):
     """Catches the mean of splits whose chains were not as long as the row says."""
     study = Study(table / "a", "quick", seed=0, say=lambda text: None)

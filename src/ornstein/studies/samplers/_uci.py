@@ -41,6 +41,7 @@ PUBLISHED = {
 
 _NUM_FEATURES = {"concrete": 8, "yacht": 6, "wine-quality-red": 11, "kin8nm": 8}
 _GAP = "-gap"
+_BESIDE = "hmc"
 _NUM_SPLITS: dict[ScaleName, int] = {"quick": 2, "gpu": 20, "full": 20}
 _NUM_DRAWS = 200
 _CHAIN_ROWS = 20
@@ -48,9 +49,12 @@ _CHAIN_ROWS = 20
 
 def _run(study: Study) -> list[dict[str, Any]]:
     """Compute the rows that are asked for; show all that have a finished split."""
-    for cell in _asked(study.models):
-        for split in _splits(study, cell[0]):
-            _one(study, *cell, split)
+    asked = _asked(study.models)
+    # Split by split, so that methods have the same splits wherever it is stopped.
+    for split in range(_NUM_SPLITS[study.scale]):
+        for cell in asked:
+            if split in _splits(study, cell[0]):
+                _one(study, *cell, split)
     study.say(STARTS)
     return _rows(study)
 
@@ -60,11 +64,43 @@ def _rows(study: Study) -> list[dict[str, Any]]:
     rows = []
     for cell in _cells():
         splits = _splits(study, cell[0])
-        found = [_found(study, *cell, split) for split in splits]
-        done = [f for f in found if f is not None]
-        if done:
-            rows.append(_summary(*cell, done, len(splits)))
+        found = _done(study, *cell)
+        if found:
+            row = _summary(*cell, list(found.values()), len(splits))
+            is_beside = _BESIDE in METHODS and cell[1] != _BESIDE
+            others = _done(study, cell[0], _BESIDE) if is_beside else {}
+            rows.append(row | _beside(found, others))
     return rows
+
+
+def _done(study: Study, name: str, method: str) -> dict[int, dict[str, Any]]:
+    """What `_one` returned, by the splits that it is there of."""
+    splits = _splits(study, name)
+    found = {split: _found(study, name, method, split) for split in splits}
+    return {split: f for split, f in found.items() if f is not None}
+
+
+def _beside(
+    found: dict[int, dict[str, Any]], others: dict[int, dict[str, Any]]
+) -> dict[str, Any]:
+    """The differences from HMC on the splits that both have, in pairs."""
+    splits = [split for split in found if split in others]
+    row: dict[str, Any] = {"split_numbers": list(found)}
+    if len(splits) < 2:
+        return row
+    row["num_splits_beside_hmc"] = len(splits)
+    for score in ("rmse", "log_likelihood"):
+        values = np.array([found[s][score] - others[s][score] for s in splits])
+        row[f"{score}_minus_hmc"] = float(values.mean())
+        row[f"{score}_minus_hmc_se"] = _error(values)
+    return row
+
+
+def _error(values: np.ndarray) -> float:
+    """Standard error of the mean over splits; one split has none."""
+    if values.size < 2:
+        return math.nan
+    return float(values.std(ddof=1) / math.sqrt(values.size))
 
 
 def _cells() -> list[tuple[str, str]]:
@@ -202,8 +238,7 @@ def _summary(
     errors = {}
     for score in ("rmse", "log_likelihood"):
         values = np.array([f[score] for f in found])
-        spread = values.std(ddof=1) if values.size > 1 else math.nan
-        errors[score] = float(spread / math.sqrt(values.size))
+        errors[score] = _error(values)
         row |= {score: float(values.mean()), f"{score}_se": errors[score]}
     if name in PUBLISHED:
         rmse, log_likelihood = PUBLISHED[name]
