@@ -68,6 +68,7 @@ from .architectures import (
     FixupLayer as FixupLayer,
     LeNet as LeNet,
     MakeTimeLayer as MakeTimeLayer,
+    NormedConvBlock as NormedConvBlock,
     ResNet as ResNet,
     TimeLayer as TimeLayer,
     TimeMLP as TimeMLP,

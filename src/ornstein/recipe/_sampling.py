@@ -114,6 +114,25 @@ the 927 rows of concrete, 12.4 with the 7,373 of kin8nm; time of the processor, 
 chains)."""
 _PATH_LENGTHS = {"num_integration_steps": 20, "num_warmup": 200, "num_samples": 100}
 """Of other kernels over them."""
+_PATHS_OF_IMAGES = {
+    "width": "8",
+    "augment": 4,
+    "blocks": "1-1",
+    "normalised": True,
+    "activation": "silu",
+    "start_scale": 5.0,
+    "point_scale": 6.0,
+    "dt": 0.5,
+    "momentum": 0.95,
+    "batch_size": 25,
+    "start_from": FROM_MEMBERS,
+    "start_steps": 500,
+    "num_chains": 2,
+    "num_warmup": 2000,
+    "num_samples": 150,
+    "thin": 40,
+}
+"""Chains from optimised members: from the prior the way is several times as long."""
 _WHITENED = {
     "network": WHITENED,
     "width": "50",
@@ -156,8 +175,8 @@ def preset_sampling(
         options |= _OF_TABLES | {"num_integration_steps": _num_steps(num_data)}
     if network == WHITENED:
         options |= _WHITENED
-        if kind == "images":  # channels, not units
-            options["width"] = "16"
+        if kind == "images":
+            options |= _PATHS_OF_IMAGES | {"space_to_depth": data != "digits"}
         if kind == "vectors":
             options |= _PATHS_OF_TABLES if is_hmc else _PATH_LENGTHS
     if kernel is not None:

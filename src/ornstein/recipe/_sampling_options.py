@@ -41,7 +41,13 @@ class SamplingOptions:
         rate: of sdebnn: of the Ornstein-Uhlenbeck prior; 0 is Brownian motion.
         start_scale: of sdebnn: standard deviation of w0 a priori, in units of
             1/sqrt(fan-in).
+        point_scale: of sdebnn: that of what does not move, such as the readout.
         augment: of sdebnn: zero features (channels) appended to the input.
+        blocks: of sdebnn: solves at each scale of images, such as 1-1.
+        space_to_depth: of sdebnn: halve images into channels before the first block.
+        normalised: of sdebnn, for images: f_h normalises each image before its
+            convolutions, strided convolutions double the channels from scale to scale,
+            and the readout is of pooled and normalised hidden units.
         solver: of sdebnn: of its differential equation.
         dt: of sdebnn: the solver's step; it divides the depth, which is 1.
         path_modes: of sdebnn: modes of each weight's path (1, 2, 4 or 8), which any
@@ -80,7 +86,11 @@ class SamplingOptions:
     sigma: float = 0.2
     rate: float = 1.0
     start_scale: float = 2.0
+    point_scale: float = 1.0
     augment: int = 2
+    blocks: str = "1"
+    space_to_depth: bool = False
+    normalised: bool = False
     solver: SolverName = "euler"
     dt: float = 0.125
     path_modes: int | None = None
@@ -102,7 +112,10 @@ class SamplingOptions:
     seed: int = 0
 
 
-OF_WHITENED = ("sigma", "rate", "start_scale", "augment", "solver", "dt", "path_modes")
+OF_WHITENED = (
+    *("sigma", "rate", "start_scale", "point_scale", "augment", "blocks"),
+    *("space_to_depth", "normalised", "solver", "dt", "path_modes"),
+)
 """Options that the network sdebnn alone reads."""
 
 

@@ -1,5 +1,6 @@
 """Solves over depth for images, with fixed maps between them and a readout."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,17 @@ import numpy as np
 from jax.core import Tracer
 
 from ..._types import Array, ArrayLike, Float, PRNGKeyArray
-from ...nn import MLP, Augment, ConvBlock, MakeTimeLayer, space_to_depth
+from ...nn import (
+    MLP,
+    Augment,
+    Conv2d,
+    ConvBlock,
+    FilterResponseNorm,
+    MakeTimeLayer,
+    NormedConvBlock,
+    adaptive_average_pool,
+    space_to_depth,
+)
 
 
 class SpaceToDepth(eqx.Module):
@@ -36,6 +47,27 @@ class Readout(eqx.Module):
         return self.network(h.reshape(h.shape[0], -1))
 
 
+class PooledReadout(eqx.Module):
+    """The same on normalised hidden units, averaged over windows of 2 by 2 or so.
+
+    Attributes:
+        norm: of each channel of each image.
+        network: on vectors.
+    """
+
+    norm: FilterResponseNorm
+    network: MLP
+
+    def __call__(self, h: Float[Array, "batch ..."]) -> Float[Array, "batch out"]:
+        """Apply to a batch."""
+        h = adaptive_average_pool(self.norm(h), _pooled_side(h.shape[1:3]))
+        return self.network(h.reshape(h.shape[0], -1))
+
+
+def _pooled_side(shape: Sequence[int]) -> int:
+    return max(1, min(shape) // 2)
+
+
 def image_keys(blocks: Sequence[int], *, key: PRNGKeyArray) -> list[PRNGKeyArray]:
     """The readout's key, one to spare, and two for each block."""
     return list(jr.split(key, 2 * sum(blocks) + 2))
@@ -52,11 +84,15 @@ def image_stack(
     time: MakeTimeLayer,
     augment: int,
     space_to_depth_first: bool,
+    is_normalised: bool,
     readout_widths: Sequence[int],
     read_key: PRNGKeyArray,
     block_keys: Sequence[PRNGKeyArray],
-) -> tuple[tuple[Any, ...], Readout]:
+) -> tuple[tuple[Any, ...], Readout | PooledReadout]:
     """The paper's multi-scale network: blocks, and maps and readout around them.
+
+    Where it is normalised, each scale after the first has twice the channels, from a
+    convolution of stride 2.
 
     Args:
         make_block: `(f_h, shape of its images with a leading 1, key)` to a block.
@@ -68,6 +104,7 @@ def image_stack(
         time: how f_h's layers depend on depth.
         augment: zero channels appended to the input.
         space_to_depth_first: downsample once before the first block too.
+        is_normalised: blocks are `NormedConvBlock`s, in place of `ConvBlock`s.
         readout_widths: hidden widths of the readout.
         read_key: of the readout.
         block_keys: two for each block.
@@ -75,35 +112,49 @@ def image_stack(
     Raises:
         ValueError: sizes that cannot be halved as often as `blocks` asks.
     """
-    _check_image(example_shape, blocks, space_to_depth_first)
+    _check_image(example_shape, blocks, space_to_depth_first, is_normalised)
     check_sizes(num_outputs=num_outputs)
     block_keys = list(block_keys)
     layers: list[Any] = [SpaceToDepth()] if space_to_depth_first else []
     layers.append(Augment(augment))
-    shape = jax.eval_shape(
-        lambda x: _through(tuple(layers), x), jnp.zeros((1, *example_shape))
-    ).shape
+    shape = _shape_after(layers, (1, *example_shape))
+    kind = NormedConvBlock if is_normalised else ConvBlock
     for scale, num_blocks in enumerate(blocks):
-        if scale:
+        if scale and is_normalised:
+            channels, down_key = shape[-1], jr.fold_in(read_key, scale)
+            layers.append(Conv2d(channels, 2 * channels, 3, stride=2, key=down_key))
+            width *= 2
+        elif scale:
             layers.append(SpaceToDepth())
-            shape = (1, shape[1] // 2, shape[2] // 2, 4 * shape[3])
+        if scale:
+            shape = _shape_after(layers[-1:], shape)
         for _ in range(num_blocks):
             dyn_key, block_key = block_keys.pop(), block_keys.pop()
-            dynamics = ConvBlock(
+            dynamics = kind(
                 shape[-1], width, activation=activation, time=time, key=dyn_key
             )
             layers.append(make_block(dynamics, shape, block_key))
-    size = shape[1] * shape[2] * shape[3]
-    network = MLP(
-        size, num_outputs, readout_widths, activation=jax.nn.relu, key=read_key
-    )
-    return tuple(layers), Readout(network)
+
+    def readout(size: int) -> MLP:
+        return MLP(
+            size, num_outputs, readout_widths, activation=jax.nn.relu, key=read_key
+        )
+
+    if is_normalised:
+        pooled = _pooled_side(shape[1:3]) ** 2 * shape[3]
+        return tuple(layers), PooledReadout(
+            FilterResponseNorm(shape[3]), readout(pooled)
+        )
+    return tuple(layers), Readout(readout(math.prod(shape)))
 
 
-def _through(layers: tuple, x: Array) -> Array:
-    for layer in layers:
-        x = layer(x)
-    return x
+def _shape_after(layers: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:
+    def through(x: Array) -> Array:
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    return jax.eval_shape(through, jnp.zeros(shape)).shape
 
 
 def check_sizes(**sizes: int) -> None:
@@ -114,7 +165,10 @@ def check_sizes(**sizes: int) -> None:
 
 
 def _check_image(
-    shape: Sequence[int], blocks: Sequence[int], space_to_depth_first: bool
+    shape: Sequence[int],
+    blocks: Sequence[int],
+    space_to_depth_first: bool,
+    is_normalised: bool,
 ) -> None:
     if len(shape) != 3:
         raise ValueError(
@@ -123,6 +177,9 @@ def _check_image(
         )
     if not blocks or min(blocks) < 1:
         raise ValueError(f"`blocks` must be positive counts, got {tuple(blocks)}.")
+    if is_normalised:
+        _check_normalised(shape, len(blocks), space_to_depth_first)
+        return
     # Each block halves its images once inside, each later scale once more.
     halvings = len(blocks) + int(space_to_depth_first)
     if any(side % 2**halvings for side in shape[:2]):
@@ -130,6 +187,24 @@ def _check_image(
             f"Images of {shape[0]} by {shape[1]} cannot be halved {halvings} times, as "
             f"{len(blocks)} scale(s) of convolution blocks need; pad them, or use "
             "fewer scales."
+        )
+
+
+def _check_normalised(
+    shape: Sequence[int], num_scales: int, space_to_depth_first: bool
+) -> None:
+    """A convolution of stride 2 rounds up; the readout pools squares of 2 by 2."""
+    height, width = shape[:2]
+    if space_to_depth_first and (height % 2 or width % 2):
+        raise ValueError(
+            f"Images of {height} by {width} cannot be halved by "
+            "`space_to_depth_first`: pad them by a row or column."
+        )
+    least = 2**num_scales * 2**space_to_depth_first
+    if min(height, width) < least:
+        raise ValueError(
+            f"Images of {height} by {width} are too small for {num_scales} scale(s), "
+            f"which need {least} by {least}: use fewer scales."
         )
 
 

@@ -220,6 +220,7 @@ class ODENet(AbstractODENet):
         time: MakeTimeLayer = Concat,
         augment: int = 2,
         space_to_depth_first: bool = False,
+        is_normalised: bool = False,
         readout_widths: Sequence[int] = (),
         integrator: Integrator | None = None,
         key: PRNGKeyArray,
@@ -235,6 +236,9 @@ class ODENet(AbstractODENet):
             time: how f_h's layers depend on depth.
             augment: zero channels appended to the input.
             space_to_depth_first: downsample once before the first block too.
+            is_normalised: `NormedConvBlock` in place of `ConvBlock`, strided
+                convolutions that double the channels (and `width`) between scales,
+                and a pooled, normalised readout; for chains over whitened weights.
             readout_widths: hidden widths of the readout.
             integrator: how to solve; eight steps of reversible Heun.
             key: randomness of the initial parameters.
@@ -257,6 +261,7 @@ class ODENet(AbstractODENet):
                 time=time,
                 augment=augment,
                 space_to_depth_first=space_to_depth_first,
+                is_normalised=is_normalised,
                 readout_widths=readout_widths,
                 read_key=read_key,
                 block_keys=block_keys,

@@ -140,6 +140,7 @@ class SDEBNN(AbstractRandomFunction):
         time: MakeTimeLayer = Concat,
         augment: int = 2,
         space_to_depth_first: bool = False,
+        is_normalised: bool = False,
         readout_widths: Sequence[int] = (),
         prior: WeightPrior | None = None,
         start_width: float | None = None,
@@ -164,6 +165,9 @@ class SDEBNN(AbstractRandomFunction):
             time: how f_h's layers depend on depth.
             augment: zero channels appended to the input.
             space_to_depth_first: downsample once before the first block too.
+            is_normalised: `NormedConvBlock` in place of `ConvBlock`, strided
+                convolutions that double the channels (and `width`) between scales,
+                and a pooled, normalised readout; for chains over whitened weights.
             readout_widths: hidden widths of the readout ((1024,) in the reference).
             prior: over the weights; `WeightPrior()`.
             start_width: q(w₀)'s standard deviation at first in units of its prior's;
@@ -190,7 +194,16 @@ class SDEBNN(AbstractRandomFunction):
         def make_block(
             dynamics: eqx.Module, shape: tuple[int, ...], key: PRNGKeyArray
         ) -> SDEBlock:
-            summary = summarise(jnp.zeros(shape), jnp.float32).size
+            summary = 0
+            if num_inducing:
+                if shape[1] % 2 or shape[2] % 2:
+                    raise ValueError(
+                        f"Inducing images are pooled to 2 by 2, and hidden units of "
+                        f"{shape[1]} by {shape[2]} cannot be: leave out "
+                        "`num_inducing`, or use images whose sides are even at each "
+                        "scale."
+                    )
+                summary = summarise(jnp.zeros(shape), jnp.float32).size
             return SDEBlock.make(
                 dynamics,
                 prior=WeightPrior() if prior is None else prior,
@@ -214,6 +227,7 @@ class SDEBNN(AbstractRandomFunction):
             time=time,
             augment=augment,
             space_to_depth_first=space_to_depth_first,
+            is_normalised=is_normalised,
             readout_widths=readout_widths,
             read_key=read_key,
             block_keys=block_keys,

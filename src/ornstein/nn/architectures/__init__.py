@@ -7,6 +7,7 @@ from ._networks import (
     MLP as MLP,
     ConvBlock as ConvBlock,
     MakeTimeLayer as MakeTimeLayer,
+    NormedConvBlock as NormedConvBlock,
     TimeLayer as TimeLayer,
     TimeMLP as TimeMLP,
 )

@@ -9,6 +9,7 @@ import jax.random as jr
 from ..._types import Array, Float, PRNGKeyArray, RealScalar
 from .._activations import tanh
 from .._layers import AbstractLayer, Conv2d, ConvTranspose2d, Linear
+from .._norm import FilterResponseNorm
 from .._parameters import scale_parameters
 from .._time import Concat
 
@@ -159,6 +160,53 @@ class ConvBlock(eqx.Module):
         for layer, activation in zip(hidden, self.activations, strict=True):
             h = activation(layer(t, h))
         return last(t, h)
+
+
+class NormedConvBlock(eqx.Module):
+    """A residual network's branch as (t, h) to dh/dt, for images of any size.
+
+    Filter response normalisation, 3×3 convolution, nonlinearity, normalisation, 3×3
+    convolution; convolutions are time-dependent. An image is normalised by itself, and
+    how large the first convolution's weights are does not matter: under a wide prior
+    hidden units stay as they are, where those of `ConvBlock` saturate.
+
+    Args:
+        channels: of h.
+        width: channels inside.
+        activation: the nonlinearity.
+        time: how convolutions depend on t: `Concat` or another `make(layer, key=key)`.
+        key: randomness of the weights.
+    """
+
+    layers: tuple[TimeLayer, ...]
+    norms: tuple[FilterResponseNorm, ...]
+    activation: Callable[[Array], Array]
+
+    def __init__(
+        self,
+        channels: int,
+        width: int,
+        *,
+        activation: Callable[[Array], Array] = tanh,
+        time: MakeTimeLayer = Concat,
+        key: PRNGKeyArray,
+    ):
+        in_key, out_key, time_key = jr.split(key, 3)
+        layers = (
+            Conv2d(channels, width, 3, key=in_key),
+            Conv2d(width, channels, 3, key=out_key),
+        )
+        self.layers = _time_layers(layers, time, 1.0, key=time_key)
+        self.norms = (FilterResponseNorm(channels), FilterResponseNorm(width))
+        self.activation = activation
+
+    def __call__(
+        self, t: RealScalar, h: Float[Array, "*lead height width channels"]
+    ) -> Float[Array, "*lead height width channels"]:
+        """Evaluate at time t."""
+        first, second = self.layers
+        h = self.activation(first(t, self.norms[0](h)))
+        return second(t, self.norms[1](h))
 
 
 def _linears(sizes: Sequence[int], *, key: PRNGKeyArray) -> list[Linear]:

@@ -27,6 +27,7 @@ from ._integrators import ESTIMATORS, build_integrator
 
 ODE_OPTIONS = frozenset(
     {"width", "activation", "blocks", "readout", "space_to_depth", "augment"}
+    | {"normalised"}
     | {"time_layer", "solver", "dt", "rtol", "atol", "gradient"}
     | {"regularise_dynamics", "roughness_order"}
 )
@@ -37,7 +38,7 @@ HYPER_OPTIONS = ODE_OPTIONS | {"drift_widths", "drift_scale"}
 
 WHITENED_OPTIONS = (ODE_OPTIONS - {"rtol", "atol"}) | {
     *("sigma", "prior_scale", "absolute_sigma", "rate", "reverts_to_start"),
-    *("random_layers", "noise_window", "path_modes"),
+    *("random_layers", "noise_window", "path_modes", "point_scale"),
 }
 """Those of an SDE-BNN whose path is among its parameters."""
 
@@ -95,9 +96,10 @@ def build_whitened(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Whitened
     Raises:
         ValueError: for modes that the solver's steps do not see.
     """
-    modes = recipe.model.path_modes
+    modes, scale = recipe.model.path_modes, recipe.model.point_scale
     if modes is None:
-        return whiten(build_sdebnn(recipe, data, key=key), GridIncrements())
+        model = build_sdebnn(recipe, data, key=key)
+        return whiten(model, GridIncrements(), point_scale=scale)
     begin, end = _window(recipe.model.noise_window)
     num_noisy = round((end - begin) / recipe.solver.dt)
     if not 1 <= modes <= num_noisy:
@@ -108,7 +110,8 @@ def build_whitened(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Whitened
             num_noisy,
             recipe.solver.dt,
         )
-    return whiten(build_sdebnn(recipe, data, key=key), LevyCiesielski(modes))
+    model = build_sdebnn(recipe, data, key=key)
+    return whiten(model, LevyCiesielski(modes), point_scale=scale)
 
 
 def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
@@ -139,6 +142,7 @@ def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
         blocks=sizes(options.blocks, "blocks"),
         readout_widths=sizes(options.readout, "readout"),
         space_to_depth_first=options.space_to_depth,
+        is_normalised=options.normalised,
         **common,
     )
 

@@ -100,6 +100,9 @@ class ModelOptions:
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
+        normalised: of images: f_h normalises each image before its convolutions,
+            strided convolutions double the channels from scale to scale, and the
+            readout is of pooled and normalised hidden units.
         augment: zero features (channels) appended to the input.
         activation: of f_h, of the network mlp, or of the latent models' networks.
         time_layer: how f_h's layers depend on depth.
@@ -124,6 +127,8 @@ class ModelOptions:
         path_modes: of the network sdebnn: modes of each weight's path (1, 2, 4 or 8),
             which any step of the solver can meet; by default the path's increments over
             the steps of dt, which coarser steps can.
+        point_scale: of the network sdebnn: standard deviation a priori of what does not
+            move, such as the readout, in units of 1/sqrt(fan-in).
     """
 
     model: ModelName = "sdebnn"
@@ -131,6 +136,7 @@ class ModelOptions:
     blocks: str = "1"
     readout: str = "none"
     space_to_depth: bool = False
+    normalised: bool = False
     augment: int = 2
     activation: ActivationName = "tanh"
     time_layer: TimeLayerName = "concat"
@@ -148,6 +154,7 @@ class ModelOptions:
     noise_window: str = "0-1"
     path_per_row: bool = False
     path_modes: int | None = None
+    point_scale: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
