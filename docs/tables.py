@@ -189,22 +189,28 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         return _markdown(head, lines)
 
     def uci_scores(name: str, method: str) -> str:
-        """RMSE / log likelihood over all splits; bold where it is at or better."""
-        found = files["uci"].rows.where(data=name, method=method)
-        if not found or found[0].num_splits < _NUM_SPLITS:
-            return "–"
-        text = _scores(name, found[0].rmse, found[0].log_likelihood)
-        return f"**{text}**" if found[0].at_or_better is True else text
+        """RMSE / log likelihood, and of how many splits if not all.
 
-    def uci_within(name: str, method: str) -> str:
-        """The same of the splits that are finished, with choices within each."""
-        pieces = getattr(files["pieces"], "uci-full").pieces
-        names = [f"{name}_{method}_{split}" for split in range(_NUM_SPLITS)]
-        rows = Rows(pieces.maybe(piece).value for piece in names if pieces.has(piece))
-        if not rows:
+        Bold where it is at or better than what is published, over all of them.
+        """
+        found = files["uci"].rows.where(data=name, method=method)
+        if not found:
             return "–"
-        rmse, log_likelihood = rows.all("rmse").mean, rows.all("log_likelihood").mean
-        return f"{_scores(name, rmse, log_likelihood)} ({len(rows)})"
+        (row,) = found
+        text = _scores(name, row.rmse, row.log_likelihood)
+        if row.num_splits < _NUM_SPLITS:
+            return f"{text} ({row.num_splits:.0f})"
+        return f"**{text}**" if row.at_or_better is True else text
+
+    def uci_beside(method: str) -> str:
+        """Its scores minus HMC's on the same splits, a data set after the other."""
+        rows = files["uci"].rows.where(method=method).having("rmse_minus_hmc")
+        return "; ".join(
+            f"{row.data} {row.rmse_minus_hmc:.2f} ± {row.rmse_minus_hmc_se:.2f} / "
+            f"{shown(row.log_likelihood_minus_hmc, '.2f')} ± "
+            f"{row.log_likelihood_minus_hmc_se:.2f} ({row.num_splits_beside_hmc})"
+            for row in rows
+        )
 
     def agreement_table(data: str) -> str:
         """Methods beside the reference, those nearest to it first; or that none is."""
@@ -247,7 +253,7 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         len,
     )
     found += (made, max, min, runs, spread, table, table1, targets)
-    return {call.__name__: call for call in (*found, uci_scores, uci_within)}
+    return {call.__name__: call for call in (*found, uci_scores, uci_beside)}
 
 
 def _scores(name: str, rmse: float, log_likelihood: float) -> str:
