@@ -43,6 +43,18 @@ class WithoutParameters(eqx.Module):
             r"cannot be halved 2 times.*2 scale",
         ),
         (lambda: images((6, 6, 1), space_to_depth_first=True), "cannot be halved 2"),
+        (
+            lambda: images((3, 8, 1), blocks=(1, 1), is_normalised=True),
+            r"3 by 8 are too small for 2 scale\(s\), which need 4 by 4",
+        ),
+        (
+            lambda: images((7, 8, 1), space_to_depth_first=True, is_normalised=True),
+            "7 by 8 cannot be halved by `space_to_depth_first`",
+        ),
+        (
+            lambda: images((7, 8, 1), num_inducing=2, is_normalised=True),
+            "hidden units of 7 by 8 cannot be: leave out `num_inducing`",
+        ),
         (lambda: images((8, 8)), r"must be \(height, width, channels\).*for_vectors"),
         (lambda: images(blocks=()), "`blocks` must be positive counts"),
         (lambda: images(blocks=(1, 0)), "`blocks` must be positive counts"),

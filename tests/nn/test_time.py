@@ -22,6 +22,7 @@ from ornstein.nn import (
     Hyper,
     Ignore,
     Linear,
+    NormedConvBlock,
     Squash,
     Swish,
     TimeMLP,
@@ -220,3 +221,21 @@ def test_conv_block_is_its_formula(getkey):
     assert not jnp.any(eqx.filter_jit(still)(T, h))
     with pytest.raises(ValueError, match="must be even, got 5 by 4: pad the images"):
         block(T, jnp.ones((1, 5, 4, 3)))
+
+
+def test_normed_conv_block_is_its_formula(getkey):
+    """Of an odd size too. Catches (seen) a norm after the nonlinearity left out."""
+    block = NormedConvBlock(3, 4, activation=jnp.sin, key=getkey())
+    shifted = lambda norm, by: eqx.tree_at(lambda n: n.offset, norm, norm.offset + by)
+    norms = (shifted(block.norms[0], 0.3), shifted(block.norms[1], -0.2))
+    block = eqx.tree_at(lambda b: b.norms, block, norms)
+
+    def normed(x, offset):
+        square = np.mean(np.square(x), (-3, -2), keepdims=True)
+        return x / np.sqrt(square + 1e-6 + 1e-4) + offset
+
+    h = np.random.default_rng(1).standard_normal((2, 5, 4, 3)).astype(np.float32)
+    first, second = block.layers
+    inner = np.sin(first(T, jnp.asarray(normed(h, 0.3))))
+    expected = second(T, jnp.asarray(normed(inner, -0.2)))
+    np.testing.assert_allclose(block(T, jnp.asarray(h)), expected, atol=2e-5)

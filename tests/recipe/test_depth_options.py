@@ -12,7 +12,14 @@ import ornstein as orn
 from ornstein.data import Data, Split, load
 from ornstein.functions import HyperODENet, ODENet, Reparameterised, Roughness
 from ornstein.functions.depth._integrator import has_integrator
-from ornstein.recipe import build_network, check_recipe, prepare, preset_recipe
+from ornstein.nn import NormedConvBlock
+from ornstein.recipe import (
+    build_network,
+    check_recipe,
+    prepare,
+    preset_recipe,
+    preset_sampling,
+)
 from ornstein.recipe._training import fit_options
 from ornstein.recipe.models import build_model
 from ornstein.recipe.models._depth_networks import LayersAt
@@ -73,6 +80,22 @@ def test_names_build_their_networks(toy: Data):
     for modes, coordinates in ((None, None), (3, orn.LevyCiesielski(3))):
         ours = build(toy, "deterministic", "sdebnn", path_modes=modes, **options)
         assert eqx.tree_equal(ours.network, orn.whiten(sdebnn, coordinates))
+    wider = build(toy, "deterministic", "sdebnn", point_scale=3.0, **options)
+    assert eqx.tree_equal(wider.network, orn.whiten(sdebnn, point_scale=3.0))
+
+
+def test_images_are_normalised_on_request():
+    """In `train` and, by default, in chains over whitened weights."""
+    options = {"normalised": True, "blocks": "1-1", "num_inducing": 0}
+    model = build(images(8), "sdebnn", **options)
+    block = next(b for b in model.layers if hasattr(b, "process"))
+    assert isinstance(block.dynamics, NormedConvBlock)
+    for data, halved in (("digits", False), ("mnist", True)):
+        recipe = preset_sampling(data, network="sdebnn").recipe
+        assert recipe.model.normalised
+        assert recipe.model.space_to_depth is halved
+        assert recipe.model.point_scale == 6.0
+    assert not preset_sampling("uci/yacht", network="sdebnn").recipe.model.normalised
 
 
 def test_presets_are_the_sdebnn_s_architecture_and_budget():
@@ -161,6 +184,12 @@ REFUSED = {
         {"path_modes": 8, "dt": 0.25},
         "from 1 to the 4 steps of `dt` 0.25 that have noise",
     ),
+    "images' blocks for rows": (
+        WHITENED,
+        {"normalised": True},
+        "`normalised` is for images, and these data are rows",
+    ),
+    "no prior of points": (WHITENED, {"point_scale": 0.0}, "`point_scale` must be pos"),
     "no modes": (WHITENED, {"path_modes": 0}, "`path_modes` 0 must be from 1"),
     "modes in a window": (
         WHITENED,

@@ -56,6 +56,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "mish": jax.nn.mish,
     "rbf": rbf,
     "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
     "softplus": jax.nn.softplus,
     "tanh": tanh,
 }

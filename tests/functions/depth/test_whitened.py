@@ -356,3 +356,49 @@ def test_what_cannot_be_is_refused_in_a_sentence(make, message):
 def test_something_else_than_an_sdebnn_is_refused():
     with pytest.raises(TypeError, match="or a `LatentSDE`, got `Determ"):
         whiten(Deterministic(MLP(2, 1, (), key=jr.key(0))))
+
+
+def test_normalised_images_do_not_mind_how_wide_the_prior_is():
+    """The hidden units of a prior ten times as wide are as large, where f_h's without
+    norms are not. Catches (seen) a stack that is not normalised."""
+    x = jr.normal(jr.key(1), (2, 14, 14, 1))
+
+    def spread(scale: float, is_normalised: bool) -> float:
+        model = SDEBNN.for_images(
+            (14, 14, 1),
+            3,
+            blocks=(1, 1) if is_normalised else (1,),
+            width=4,
+            is_normalised=is_normalised,
+            prior=WeightPrior(scale=scale),
+            integrator=Integrator(EulerMaruyama(), Fixed(0.5)),
+            key=jr.key(0),
+        )
+        network = whiten(model, LevyCiesielski(2))
+        params, static = eqx.partition(network, eqx.is_inexact_array)
+        leaves, tree = jax.tree.flatten(params)
+        keys = jr.split(jr.key(2), len(leaves))
+        drawn = [jr.normal(k, a.shape) for k, a in zip(keys, leaves, strict=True)]
+        drawn = eqx.combine(jax.tree.unflatten(tree, drawn), static)
+        return float(jnp.std(drawn(x)))
+
+    assert spread(20.0, True) < 3 * spread(2.0, True)
+    assert spread(20.0, False) > 5 * spread(2.0, False)
+
+
+def test_normalised_images_halve_and_double():
+    """7 by 7 units of twice the channels after 14 by 14; pooled to 3 by 3."""
+    model = SDEBNN.for_images(
+        (28, 28, 1),
+        10,
+        blocks=(1, 1),
+        width=8,
+        augment=4,
+        space_to_depth_first=True,
+        is_normalised=True,
+        key=jr.key(0),
+    )
+    first, second = blocks_of(model)
+    assert first.dynamics.layers[0].layer.weight.shape == (3, 3, 8, 8)
+    assert second.dynamics.layers[0].layer.weight.shape == (3, 3, 16, 16)
+    assert model.readout.network.layers[0].weight.shape == (3 * 3 * 16, 10)

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from ..._sentence import OptionError
+from ..._sentence import Option, OptionError
 from ..._types import PRNGKeyArray, PyTree
 from ...data import Data
 from ...functions import (
@@ -22,7 +22,7 @@ from ...functions import (
 )
 from ...nn import TIME_LAYERS, activation_from_name
 from .._recipe import Recipe, sizes
-from ..options import GradientName, SolverName
+from ..options import GradientName, ModelOptions, SolverName
 from ._integrators import ESTIMATORS, build_integrator
 
 ODE_OPTIONS = frozenset(
@@ -94,9 +94,12 @@ def build_whitened(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Whitened
     """An SDE-BNN as a network over numbers that are N(0, 1) a priori.
 
     Raises:
-        ValueError: for modes that the solver's steps do not see.
+        ValueError: for modes that the solver's steps do not see, or a scale that is
+            not positive.
     """
     modes, scale = recipe.model.path_modes, recipe.model.point_scale
+    if not scale > 0:
+        raise OptionError("{point_scale} must be positive, got {}.", scale)
     if modes is None:
         model = build_sdebnn(recipe, data, key=key)
         return whiten(model, GridIncrements(), point_scale=scale)
@@ -126,6 +129,7 @@ def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
     }
     shape = data.example_shape
     if len(shape) == 1:
+        _check_no_image_options(options)
         return kind.for_vectors(
             shape[0], data.num_outputs, width_sizes=widths, **common
         )
@@ -145,6 +149,16 @@ def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
         is_normalised=options.normalised,
         **common,
     )
+
+
+def _check_no_image_options(options: ModelOptions) -> None:
+    default = ModelOptions()
+    for name in ("blocks", "space_to_depth", "normalised"):
+        if getattr(options, name) != getattr(default, name):
+            raise OptionError(
+                "{} is for images, and these data are rows of numbers: leave it out.",
+                Option(name),
+            )
 
 
 def _window(text: str) -> tuple[float, float]:

@@ -44,7 +44,9 @@ SolverName = Literal[
 ]
 """What `--solver` takes: names of `ornstein.sde`'s solvers."""
 GradientName = Literal["backprop", "checkpointed", "reversible", "backsolve"]
-ActivationName = Literal["elu", "mish", "rbf", "relu", "softplus", "swish", "tanh"]
+ActivationName = Literal[
+    "elu", "mish", "rbf", "relu", "silu", "softplus", "swish", "tanh"
+]
 TimeLayerName = Literal[
     "blend",
     "concat",

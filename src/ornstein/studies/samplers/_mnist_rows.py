@@ -22,7 +22,7 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from ..._types import Array, Float, PRNGKeyArray
+from ..._types import Array, Bool, Float, PRNGKeyArray, PyTree
 from ...data import Split, load, rotate_images
 from ...functions import (
     SDEBNN,
@@ -58,6 +58,7 @@ _NUM_MEMBERS, _NUM_PATHS = 5, 40
 _NUM_MODES = 2
 _SCALE, _POINT_SCALE, _SIGMA = 5.0, 6.0, 0.2
 _ANGLE = 90.0
+_AT_ONCE = 500
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
@@ -107,14 +108,14 @@ def _compare(num_rows: int, num_steps: int, seed: int) -> dict[str, Any]:
     """Each method's scores; the posterior's NLL minus its, in pairs of test rows."""
     data = load("mnist")
     train = data.train.rows(np.arange(num_rows))
-    test = data.test.rows(np.arange(_NUM_TEST))
-    inputs = [test.x, rotate_images(test.x[:_NUM_TURNED], _ANGLE)]
-    methods: dict[str, Callable[..., list[Array]]] = {
+    test = data.test.rows(np.arange(min(_NUM_TEST, len(data.test))))
+    inputs = [np.asarray(test.x), rotate_images(test.x[:_NUM_TURNED], _ANGLE)]
+    methods: dict[str, Callable[..., list[np.ndarray]]] = {
         "posterior": _posterior,
-        "mode": lambda *a, key: _modes(*a, key=key, path="free"),
+        "mode": _modes,
         "mode without noise": lambda *a, key: _modes(*a, key=key, path="zero"),
         "path at its prior": lambda *a, key: _modes(*a, key=key, path="prior"),
-        "ensemble": lambda *a, key: _ensemble(*a, key=key),
+        "ensemble": lambda *a, key: _modes(*a, key=key, num_members=_NUM_MEMBERS),
     }
     key, found, losses = jax.random.key(seed), {}, {}
     for name, method in methods.items():
@@ -135,7 +136,7 @@ def _compare(num_rows: int, num_steps: int, seed: int) -> dict[str, Any]:
 
 
 def _posterior(
-    train: Split, inputs: list[Array], num_steps: int, *, key: PRNGKeyArray
+    train: Split, inputs: list[np.ndarray], num_steps: int, *, key: PRNGKeyArray
 ) -> list[Float[np.ndarray, "rows classes"]]:
     """One chain of SGHMC; the steps to its start are among its steps."""
     net_key, start_key, chain_key = jax.random.split(key, 3)
@@ -166,32 +167,26 @@ def _posterior(
     return _mean_probs(networks, inputs)
 
 
-def _ensemble(
-    train: Split, inputs: list[Array], num_steps: int, *, key: PRNGKeyArray
-) -> list[Float[np.ndarray, "rows classes"]]:
-    """Modes from starts of their own, a share of the steps each."""
-    found = [
-        _modes(train, inputs, num_steps // _NUM_MEMBERS, key=member_key, path="free")
-        for member_key in jax.random.split(key, _NUM_MEMBERS)
-    ]
-    return [np.mean(probs, axis=0) for probs in zip(*found, strict=True)]
-
-
 def _modes(
     train: Split,
-    inputs: list[Array],
+    inputs: list[np.ndarray],
     num_steps: int,
     *,
     key: PRNGKeyArray,
-    path: str,
+    path: str = "free",
+    num_members: int = 1,
 ) -> list[Float[np.ndarray, "rows classes"]]:
-    """Of a mode by Adam; its path is free, held at zero, or drawn anew at each step."""
+    """Of modes by Adam, which share the steps.
+
+    A path is free, held at zero, or drawn anew at each step.
+    """
     net_key, key = jax.random.split(key)
     whole = network(key=net_key)
-    params, static = eqx.partition(whole, eqx.is_inexact_array)
-    theta, unravel = ravel_pytree(params)
+    _, static = eqx.partition(whole, eqx.is_inexact_array)
+    _, unravel = _ravelled(whole)
     is_path = _is_path(whole)
     num_data = len(train)
+    num_steps //= num_members
     x, y = jnp.asarray(train.x), jnp.asarray(train.y)
 
     def placed(theta: Array, key: PRNGKeyArray) -> Array:
@@ -218,23 +213,29 @@ def _modes(
 
         return jax.lax.scan(step, (theta, rule.init(theta)), keys)[0][0]
 
-    train_key, draw_key = jax.random.split(key)
-    theta = train_all(theta, jax.random.split(train_key, num_steps))
-    num_paths = _NUM_PATHS if path == "prior" else 1
-    networks = [
-        eqx.combine(unravel(placed(theta, path_key)), static)
-        for path_key in jax.random.split(draw_key, num_paths)
-    ]
+    networks = []
+    for member_key in jax.random.split(key, num_members):
+        start_key, train_key, draw_key = jax.random.split(member_key, 3)
+        theta, _ = _ravelled(network(key=start_key))
+        theta = train_all(theta, jax.random.split(train_key, num_steps))
+        num_paths = _NUM_PATHS if path == "prior" else 1
+        for path_key in jax.random.split(draw_key, num_paths):
+            drawn = unravel(placed(theta, path_key))
+            networks.append(eqx.combine(drawn, static))
     return _mean_probs(networks, inputs)
 
 
-def _is_path(whole: WhitenedSDEBNN) -> Float[Array, " parameters"]:
+def _ravelled(net: WhitenedSDEBNN) -> tuple[Array, Callable[[Array], PyTree]]:
+    return ravel_pytree(eqx.filter(net, eqx.is_inexact_array))
+
+
+def _is_path(whole: WhitenedSDEBNN) -> Bool[Array, " parameters"]:
     """Which parameters, in one line, are of the path."""
     paths = whole.parameter_parts()["path"]
     params = eqx.filter(whole, eqx.is_inexact_array)
     zeros = jax.tree.map(jnp.zeros_like, params)
     ones = jax.tree.map(jnp.ones_like, paths(params))
-    return ravel_pytree(eqx.tree_at(paths, zeros, ones))[0] > 0
+    return _ravelled(eqx.tree_at(paths, zeros, ones))[0] > 0
 
 
 @eqx.filter_jit
@@ -243,13 +244,16 @@ def _probs(net: WhitenedSDEBNN, x: Array) -> Array:
 
 
 def _mean_probs(
-    networks: list[WhitenedSDEBNN], inputs: list[Array]
+    networks: list[WhitenedSDEBNN], inputs: list[np.ndarray]
 ) -> list[Float[np.ndarray, "rows classes"]]:
     found = []
     for x in inputs:
         total = sum(
             np.concatenate(
-                [np.asarray(_probs(net, part), np.float64) for part in np.split(x, 10)]
+                [
+                    np.asarray(_probs(net, part), np.float64)
+                    for part in np.split(x, len(x) // _AT_ONCE or 1)
+                ]
             )
             for net in networks
         )

@@ -1,0 +1,95 @@
+"""`reproduce mnist-rows`: a posterior, its twins, and what they are compared by."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from ornstein.data import Data, Split
+from ornstein.functions import SDEBNN, Integrator, LevyCiesielski, WeightPrior, whiten
+from ornstein.sde import EulerMaruyama, Fixed
+from ornstein.studies import Study
+from ornstein.studies.samplers import _mnist_rows
+
+STEPS = 60
+
+
+def images(num_rows: int, seed: int) -> Split:
+    """Two classes: the upper or the lower half is bright."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(num_rows) % 2).astype("i4")
+    x = 0.3 * rng.standard_normal((num_rows, 4, 4, 1))
+    x[y == 0, :2] += 1
+    x[y == 1, 2:] += 1
+    return Split(x.astype(np.float32), y)
+
+
+def tiny(sigma: float):
+    def network(*, key):
+        model = SDEBNN.for_images(
+            (4, 4, 1),
+            2,
+            width=3,
+            is_normalised=True,
+            prior=WeightPrior(sigma=sigma, scale=2.0),
+            integrator=Integrator(EulerMaruyama(), Fixed(0.5)),
+            key=key,
+        )
+        return whiten(model, LevyCiesielski(2), point_scale=2.0)
+
+    return network
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The study with images of 4 by 4 and few steps."""
+    names = ("top", "bottom")
+    data = Data("mnist", "classification", images(40, 0), images(30, 1), None, 2, names)
+    monkeypatch.setattr(_mnist_rows, "load", lambda name: data)
+    monkeypatch.setattr(_mnist_rows, "network", tiny(0.5))
+    monkeypatch.setattr(_mnist_rows, "_NUM_TURNED", 10)
+    monkeypatch.setattr(_mnist_rows, "_NUM_PATHS", 3)
+    monkeypatch.setattr(_mnist_rows, "_THIN", 4)
+    monkeypatch.setattr(_mnist_rows, "_ROWS", {"quick": (40,)})
+    monkeypatch.setattr(_mnist_rows, "_SEEDED_ROWS", 40)
+    monkeypatch.setattr(_mnist_rows, "_MOST_SEEDS", {"quick": 2})
+    monkeypatch.setattr(_mnist_rows, "_STEPS", {"quick": STEPS})
+
+
+def test_methods_are_compared_in_pairs(small, tmp_path: Path):
+    """Catches differences of another method, and seeds that are one."""
+    study = Study(tmp_path, "quick", seed=0, say=lambda text: None)
+    rows = {row["method"]: row for row in _mnist_rows.MNIST_ROWS.run(study)}
+    assert list(rows) == [
+        "posterior",
+        "mode",
+        "mode without noise",
+        "path at its prior",
+        "ensemble",
+    ]
+    ours = rows["posterior"]
+    assert ours["posterior_minus"] == 0
+    assert ours["seeds"][0]["nll"] != ours["seeds"][1]["nll"]
+    for row in rows.values():
+        assert row["num_seeds"] == 2
+        assert row["nll"] < np.log(2)  # the halves are told apart
+        difference = ours["nll"] - row["nll"]
+        assert row["posterior_minus"] == pytest.approx(difference, abs=1e-9)
+        assert row["posterior_minus_se"] > 0 or row is ours
+        assert 0 <= row["auroc_rotated"] <= 1
+
+
+def test_a_network_without_noise_has_no_sigma(small, monkeypatch):
+    """Catches (seen) a path that is left where a twin should have none."""
+
+    def modes(path: str):
+        train, inputs = images(40, 0), [images(10, 1).x]
+        how = {"key": jax.random.key(0), "path": path}
+        return _mnist_rows._modes(train, inputs, STEPS, **how)[0]
+
+    before = {path: modes(path) for path in ("free", "zero", "prior")}
+    monkeypatch.setattr(_mnist_rows, "network", tiny(1.0))
+    np.testing.assert_allclose(modes("zero"), before["zero"], atol=1e-6)
+    assert abs(modes("free") - before["free"]).max() > 1e-3
+    assert abs(modes("prior") - before["prior"]).max() > 1e-3
