@@ -210,10 +210,9 @@ def _modes(
             row_key, path_key = jax.random.split(key)
             rows = jax.random.randint(row_key, (_BATCH_SIZE,), 0, num_data)
             update, state = rule.update(jax.grad(energy)(theta, rows, path_key), state)
-            return (optax.apply_updates(theta, update), state), None
+            return (theta + update, state), None
 
-        start: Any = theta, rule.init(theta)
-        return jax.lax.scan(step, start, keys)[0][0]
+        return jax.lax.scan(step, (theta, rule.init(theta)), keys)[0][0]
 
     networks = []
     for member_key in jax.random.split(key, num_members):
