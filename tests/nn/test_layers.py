@@ -168,6 +168,7 @@ def test_activations_by_formula():
         "mish": x * np.tanh(softplus),
         "rbf": np.exp(-(x**2)),
         "relu": np.maximum(x, 0),
+        "silu": x / (1 + np.exp(-x)),
         "softplus": softplus,
         "tanh": np.tanh(x),
         "swish": x / (1 + np.exp(-x * np.log1p(np.exp(0.5)))),

@@ -204,7 +204,7 @@ def _modes(
     rule = optax.adam(optax.cosine_decay_schedule(_LEARNING_RATE, num_steps))
 
     @jax.jit
-    def train_all(theta: Array, keys: PRNGKeyArray) -> Array:
+    def train_all(theta: Array, keys: Array) -> Array:
         def step(carry, key):
             theta, state = carry
             row_key, path_key = jax.random.split(key)
