@@ -196,6 +196,16 @@ CASES = {
         "train --model mean-field --optimiser ivon --init-scale 0.1 --out new",
         "--init-scale does nothing for --optimiser ivon",
     ),
+    "a path where none is": (
+        "train --model mean-field --random-weights path --out new",
+        "--random-weights path is for weights that move through depth, and those of "
+        "--network mlp do not: give --network sdebnn",
+    ),
+    "points by IVON": (
+        "train --model mean-field --network sdebnn --random-weights path "
+        "--optimiser ivon --out new",
+        "--optimiser ivon trains points without a prior: give --optimiser adam",
+    ),
     "empirical Bayes by Adam": (
         "train --model mean-field --empirical-bayes --out new",
         "--empirical-bayes does nothing for --optimiser adam",

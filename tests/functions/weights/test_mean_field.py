@@ -26,7 +26,7 @@ from ornstein.functions import (
 )
 from ornstein.likelihood import Gaussian
 from ornstein.prior import GaussianPrior, LaplacePrior, ScaleMixturePrior, fan_in_prior
-from ornstein.train import GeometricSplit, KLWeight, UniformSplit, elbo_loss, fit
+from ornstein.train import IVON, GeometricSplit, KLWeight, UniformSplit, elbo_loss, fit
 
 LIKELIHOOD = Gaussian(NOISE)
 ESTIMATORS = [Reparameterised(), LocalReparameterised(), Flipout()]
@@ -93,6 +93,57 @@ def test_optimum_of_conjugate_regression_is_stationary(estimator, kl, split):
 
     assert np.all(abs(z_scores(mean, scale)) < 4.5)
     assert np.any(abs(z_scores(mean, 1.1 * scale)) > 4.5)
+
+
+def test_points_with_a_prior_go_to_their_mode():
+    """A bias as a point beside random weights: at the best q, means and bias are the
+    mean of the exact posterior of all four. Catches (seen) a bias without its prior,
+    and a prior that the data's size divides."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20, 3)).astype(np.float32)
+    y = (x @ [[1.0], [-0.5], [0.2]] + 3.0).astype(np.float32)
+    whole = np.concatenate([x, np.ones((20, 1))], 1)
+    precision = whole.T @ whole / NOISE**2 + np.eye(4) / PRIOR**2
+    exact = np.linalg.solve(precision, whole.T @ y / NOISE**2)[:, 0]
+    network = nn.Linear(3, 1, key=jax.random.key(0))
+    model = MeanField(
+        network,
+        GaussianPrior(PRIOR),
+        where=lambda net: net.weight,
+        has_prior_on_points=True,
+        noise=Reparameterised(),
+    )
+    of = {"num_epochs": 4000, "batch_size": 20, "num_draws": 4, "learning_rate": 0.02}
+    fitted = fit(
+        model, Split(x, y), LIKELIHOOD, key=jax.random.key(1), **of, clip_norm=None
+    ).model
+    assert isinstance(fitted, MeanField)
+    found = [*np.ravel(fitted.family.mean.weight), *np.ravel(fitted.rest.bias)]
+    np.testing.assert_allclose(found, exact, atol=4e-3)  # without a prior 1.3e-2 off
+
+
+def test_points_energy_is_no_part_of_the_kl():
+    """It is beside it in the draw, and the whole network is the twin's."""
+    network = nn.Linear(3, 1, key=jax.random.key(0))
+    model = MeanField(
+        network,
+        GaussianPrior(PRIOR),
+        where=lambda net: net.weight,
+        has_prior_on_points=True,
+    )
+    draw = model(jnp.ones((2, 3)), key=jax.random.key(1))
+    energy = -GaussianPrior(PRIOR).log_prob(network.bias)
+    assert float(draw.terms["point_energy"]) == pytest.approx(float(energy))
+    assert float(draw.kl) == pytest.approx(float(energy + draw.terms["kl_weights"]))
+    parts = model.posterior_parts()
+    assert parts.kl_record == "kl_weights"
+    assert parts.noise_free_twin is not None
+    twin = parts.noise_free_twin()
+    assert twin.params.bias is not None
+    assert twin.rest.bias is None
+    of = {"num_epochs": 1, "optimiser": IVON(), "key": jax.random.key(0)}
+    with pytest.raises(ValueError, match="`IVON` trains what is not random by its"):
+        fit(model, linear_data(), LIKELIHOOD, **of)
 
 
 def test_rows_with_their_own_noise_have_calmer_gradients(split):

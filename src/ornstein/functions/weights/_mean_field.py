@@ -56,7 +56,11 @@ class MeanField(AbstractRandomFunction):
         prior: of the random parameters.
         where: the network to its subtree (or a tuple of them) that is random, such as
             `lambda net: net.layers[-1]`; all of it by default. Other parameters are
-            trained as points, without a prior.
+            trained as points.
+        has_prior_on_points: whether those points have the prior too. They then go to
+            their mode, as those of `MAP` do: their energy $-\log p$ is added to the KL
+            (as the term `"point_energy"`), and the bound is one on the log of the
+            joint density of data and points. Without it they have no prior.
         init_scale: the posterior's standard deviations at the start, in the units of
             the weights; or a map from a leaf's means to them, such as
             `lambda mean: 0.1 * jnp.abs(mean) + 1e-3`. At 0.01, a layer of 1,000 inputs
@@ -86,6 +90,7 @@ class MeanField(AbstractRandomFunction):
     kl: AbstractWeightKL
     num_strata: int = 1
     num_members: int = eqx.field(static=True, default=1)
+    has_prior_on_points: bool = eqx.field(static=True, default=False)
 
     def __init__(
         self,
@@ -93,6 +98,7 @@ class MeanField(AbstractRandomFunction):
         prior: AbstractPrior | None = None,
         *,
         where: Callable[[Any], PyTree] | None = None,
+        has_prior_on_points: bool = False,
         init_scale: InitScale = 0.01,
         family: Callable[[Params, Params], AbstractFamily] = NormalFamily.around,
         noise: AbstractWeightNoise | None = None,
@@ -106,7 +112,8 @@ class MeanField(AbstractRandomFunction):
                 "chosen by `where`): give one with weights."
             )
         self.prior = GaussianPrior(1.0) if prior is None else prior
-        self.prior.check(params)
+        self.has_prior_on_points = has_prior_on_points
+        self.prior.check(eqx.combine(params, self._points()))
         params = jax.tree.map(jnp.asarray, params)
         scale = jax.tree.map(lambda mean: _start_scale(init_scale, mean), params)
         self.family = family(params, scale)
@@ -142,6 +149,9 @@ class MeanField(AbstractRandomFunction):
         output, state, report = call_network(network, x, state)
         kl = self.kl(self.family, self.prior, params)
         terms = self._terms(kl, params)
+        if self.has_prior_on_points:
+            terms["point_energy"] = -self.prior.log_prob(self._points())
+            kl += terms["point_energy"]
         is_shared = isinstance(self.noise, Reparameterised)
         return Draw(
             output=output,
@@ -175,7 +185,7 @@ class MeanField(AbstractRandomFunction):
         """Its KL, its scales in units of the weights, and the network's parts."""
         has_mean = isinstance(self.family, NormalFamily)
         return PosteriorParts(
-            kl_record="kl",
+            kl_record=self._kl_record(),
             noise_scales=self._noise_scales,
             parts=tuple(self._masks()),
             at_prior=self._at_prior,
@@ -183,6 +193,17 @@ class MeanField(AbstractRandomFunction):
             without_noise=self._without_noise if has_mean else None,
             noise_free_twin=self._noise_free_twin if has_mean else None,
         )
+
+    def _kl_record(self) -> str:
+        """The whole KL; beside points' energy a part of it, of which there is one."""
+        masks = self._masks()
+        alone = self.has_prior_on_points and len(masks) == 1
+        return _term(*masks) if alone else "kl"
+
+    def _points(self) -> Params:
+        """The parameters with a prior that are not random."""
+        points, _ = split_where(self.rest, None)
+        return points if self.has_prior_on_points else None
 
     def _masks(self) -> dict[str, PyTree[bool]]:
         """Which weights each part of the network has; a family of one's own has one."""
@@ -207,7 +228,10 @@ class MeanField(AbstractRandomFunction):
 
     def _noise_free_twin(self) -> MAP:
         assert isinstance(self.family, NormalFamily)
-        return MAP(self.family.mean, self.rest, self.prior)
+        if not self.has_prior_on_points:
+            return MAP(self.family.mean, self.rest, self.prior)
+        points, rest = split_where(self.rest, None)
+        return MAP(eqx.combine(self.family.mean, points), rest, self.prior)
 
     @staticmethod
     def _of(model: "MeanField", **changes: Any) -> "MeanField":

@@ -46,6 +46,7 @@ def check_pairs(recipe: Recipe) -> None:
         _check_norm(recipe)
     if recipe.model.model == "mean-field":
         _check_weight_noise(recipe)
+        _check_random_weights(recipe)
         if recipe.network.network == WHITENED:
             check_standard_prior(
                 recipe.weights.prior, recipe.weights.weight_scale, "weight_scale"
@@ -144,6 +145,26 @@ def _check_weight_noise(recipe: Recipe) -> None:
             "plain.",
             name,
             noise,
+        )
+
+
+def _check_random_weights(recipe: Recipe) -> None:
+    name, which = recipe.network.network, recipe.weights.random_weights
+    if which == "all":
+        return
+    if name != WHITENED:
+        raise OptionError(
+            "{random_weights} {} is for weights that move through depth, and those of "
+            "{network} {} do not: give {network} sdebnn, or leave {random_weights} "
+            "out.",
+            which,
+            name,
+        )
+    if recipe.training.optimiser == "ivon":
+        raise OptionError(
+            "{random_weights} {} has points, which go to their mode, and {optimiser} "
+            "ivon trains points without a prior: give {optimiser} adam.",
+            which,
         )
 
 

@@ -28,7 +28,7 @@ from ...functions import (
     SampledKL,
     StickTheLandingKL,
 )
-from ...network import Network
+from ...network import Network, parameter_parts
 from ...prior import (
     AbstractPrior,
     GaussianPrior,
@@ -78,9 +78,12 @@ MIXTURE_KLS: dict[MixtureKLName, AbstractNodeKL] = {
 def _mean_field(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MeanField:
     options = recipe.weights
     network = build_network(recipe, data, key=key)
+    is_path_alone = options.random_weights == "path"
     return MeanField(
         network,
         PRIORS[options.prior](options, network),
+        where=parameter_parts(network)["path"] if is_path_alone else None,
+        has_prior_on_points=is_path_alone,
         init_scale=options.init_scale,
         noise=WEIGHT_NOISES[options.weight_noise],
         kl=WEIGHT_KLS[recipe.solver.estimator],
@@ -143,7 +146,7 @@ _KL = {"kl_weight", "kl_warmup"}
 _NETWORK = {"model", "network"} | NETWORK_OPTIONS
 _MEAN_FIELD = {
     *("prior", "weight_scale", "narrow_scale", "mixture", "init_scale"),
-    *("weight_noise", "estimator"),
+    *("weight_noise", "random_weights", "estimator"),
 }
 _DYNAMICS = {"regularise_dynamics", "roughness_order"}
 _IMPLICIT = _names(ImplicitOptions) | {"noise_learning_rate"}

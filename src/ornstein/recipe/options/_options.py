@@ -25,6 +25,7 @@ StartName = Literal["gaussian", "point"]
 """What `--start` takes: the law of w₀."""
 PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
 WeightNoiseName = Literal["plain", "local", "flipout"]
+RandomWeightsName = Literal["all", "path"]
 NormName = Literal["batch", "frn", "none"]
 MixtureKLName = Literal["mean", "monte-carlo"]
 OptimiserName = Literal["adam", "ivon", "nesterov"]
@@ -222,6 +223,8 @@ class WeightOptions:
         weight_noise: one draw for a batch (plain), noise on each layer's outputs
             (local), or a draw's signs flipped by row (flipout). odenet, hyper-odenet
             and sdebnn take plain.
+        random_weights: of network sdebnn, all, or the weights' path through depth
+            alone: its start and the readout are points, which go to their mode.
         dropout: fraction of its inputs that each layer but the first loses.
         input_dropout: fraction of the inputs that the first layer loses.
         num_members: networks of the ensemble.
@@ -233,6 +236,7 @@ class WeightOptions:
     mixture: float = 0.5
     init_scale: float = 0.01
     weight_noise: WeightNoiseName = "local"
+    random_weights: RandomWeightsName = "all"
     dropout: float = 0.1
     input_dropout: float = 0.0
     num_members: int = 5

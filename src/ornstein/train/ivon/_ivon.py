@@ -153,6 +153,12 @@ class IVON(eqx.Module):
             )
         member = model.member(0)
         assert isinstance(member, MeanField)
+        if member.has_prior_on_points:
+            raise ValueError(
+                "`IVON` trains what is not random by its rule for points, without a "
+                "prior: leave `has_prior_on_points` out, or give another optimiser, "
+                "such as `optax.adam`."
+            )
         assert isinstance(member.family, NormalFamily)
         self._check_prior(member.prior, member.family)
         if type(objective) is not ELBO:
