@@ -50,6 +50,8 @@ def small(monkeypatch):
     monkeypatch.setattr(_mnist_rows, "network", tiny(0.5))
     monkeypatch.setattr(_mnist_rows, "_NUM_TURNED", 10)
     monkeypatch.setattr(_mnist_rows, "_NUM_PATHS", 3)
+    monkeypatch.setattr(_mnist_rows, "_NUM_FITS", 2)
+    monkeypatch.setattr(_mnist_rows, "_NUM_MEMBERS", 2)
     monkeypatch.setattr(_mnist_rows, "_THIN", 4)
     monkeypatch.setattr(_mnist_rows, "_ROWS", {"quick": (40,)})
     monkeypatch.setattr(_mnist_rows, "_SEEDED_ROWS", 40)
@@ -62,22 +64,22 @@ def test_methods_are_compared_in_pairs(small, tmp_path: Path):
     study = Study(tmp_path, "quick", seed=0, say=lambda text: None)
     rows = {row["method"]: row for row in _mnist_rows.MNIST_ROWS.run(study)}
     assert list(rows) == [
-        "variational path",
+        "variational paths",
+        "paths at their prior",
+        "one path at its prior",
+        "without noise",
+        "five modes",
         "sampled",
-        "mode",
-        "mode without noise",
-        "path at its prior",
-        "ensemble",
     ]
-    path, chain = rows["variational path"], rows["sampled"]
-    assert path["path_minus"] == chain["sampled_minus"] == 0
-    assert path["seeds"][0]["nll"] != path["seeds"][1]["nll"]
+    paths, chain = rows["variational paths"], rows["sampled"]
+    assert paths["paths_minus"] == chain["sampled_minus"] == 0
+    assert paths["seeds"][0]["nll"] != paths["seeds"][1]["nll"]
     for row in rows.values():
         assert row["num_seeds"] == 2
         assert row["nll"] < np.log(2)  # the halves are told apart
-        difference = path["nll"] - row["nll"]
-        assert row["path_minus"] == pytest.approx(difference, abs=1e-9)
-        assert row["path_minus_se"] > 0 or row is path
+        difference = paths["nll"] - row["nll"]
+        assert row["paths_minus"] == pytest.approx(difference, abs=1e-9)
+        assert row["paths_minus_se"] > 0 or row is paths
         difference = chain["nll"] - row["nll"]
         assert row["sampled_minus"] == pytest.approx(difference, abs=1e-9)
         assert 0 <= row["auroc_rotated"] <= 1
@@ -88,7 +90,7 @@ def test_a_network_without_noise_has_no_sigma(small, monkeypatch):
 
     def modes(path: str):
         train, inputs = images(40, 0), [images(10, 1).x]
-        how = {"key": jax.random.key(0), "path": path}
+        how = {"key": jax.random.key(0), "path": path, "num_members": 1}
         return _mnist_rows._modes(train, inputs, STEPS, **how)[0]
 
     before = {path: modes(path) for path in ("free", "zero", "prior")}
