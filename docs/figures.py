@@ -101,6 +101,21 @@ def implicit_depth(results: Path) -> Data:
     }
 
 
+def mnist_rows(results: Path) -> Data:
+    """The NLL of each method over the rows of MNIST that it was trained on."""
+    rows = read(results / "mnist_rows.json").rows
+    names = dict.fromkeys(rows.all("method"))
+    return {
+        "curves": {name: list(rows.where(method=name).all("nll")) for name in names},
+        "xs": list(dict.fromkeys(rows.all("rows"))),
+        "xlabel": "training rows, not augmented",
+        "ylabel": "test NLL, nats",
+        "has_log_x": True,
+        "has_log_y": True,
+        "title": "MNIST, first rows, equal gradients",
+    }
+
+
 def pruning(results: Path) -> Data:
     """The test error over the weights that were removed."""
     rows = read(results / "bbb_pruning.json").rows
@@ -115,7 +130,8 @@ def pruning(results: Path) -> Data:
 
 
 FIGURES: dict[str, Callable[[Path], Data]] = {
-    drawn.__name__: drawn for drawn in (corruptions, dial, gbm, implicit_depth, pruning)
+    drawn.__name__: drawn
+    for drawn in (corruptions, dial, gbm, implicit_depth, mnist_rows, pruning)
 }
 
 

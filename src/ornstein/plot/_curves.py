@@ -17,6 +17,7 @@ def method_curves(
     title: str | None = None,
     ylim: tuple[float, float] | None = None,
     has_log_x: bool = False,
+    has_log_y: bool = False,
 ) -> Figure:
     """The curves of several methods in one panel.
 
@@ -28,6 +29,7 @@ def method_curves(
         title: above the panel.
         ylim: the lowest and highest value shown.
         has_log_x: `xs` lie on a logarithmic axis.
+        has_log_y: values lie on a logarithmic axis.
     """
     figure = new_figure(4.8, 3.2)
     axes = figure.subplots()
@@ -36,6 +38,8 @@ def method_curves(
         axes.plot(where, values, color=colour, linewidth=1.5, label=name)
     if has_log_x:
         axes.set_xscale("log")
+    if has_log_y:
+        axes.set_yscale("log")
     if ylim is not None:
         axes.set_ylim(*ylim)
     clean(axes, xlabel=xlabel, ylabel=ylabel, title=title)

@@ -58,9 +58,9 @@ class MeanField(AbstractRandomFunction):
             `lambda net: net.layers[-1]`; all of it by default. Other parameters are
             trained as points.
         has_prior_on_points: whether those points have the prior too. They then go to
-            their mode, as those of `MAP` do: their energy $-\log p$ is added to the KL
-            (as the term `"point_energy"`), and the bound is one on the log of the
-            joint density of data and points. Without it they have no prior.
+            their mode, as those of `MAP` do: their energy $-\log p$ is added to
+            `Draw.kl`, and so to the loss. It is none of its terms, and so of no KL or
+            bound that is reported: these are of the random part, given the points.
         init_scale: the posterior's standard deviations at the start, in the units of
             the weights; or a map from a leaf's means to them, such as
             `lambda mean: 0.1 * jnp.abs(mean) + 1e-3`. At 0.01, a layer of 1,000 inputs
@@ -150,8 +150,7 @@ class MeanField(AbstractRandomFunction):
         kl = self.kl(self.family, self.prior, params)
         terms = self._terms(kl, params)
         if self.has_prior_on_points:
-            terms["point_energy"] = -self.prior.log_prob(self._points())
-            kl += terms["point_energy"]
+            kl -= self.prior.log_prob(self._points())
         is_shared = isinstance(self.noise, Reparameterised)
         return Draw(
             output=output,
@@ -185,7 +184,7 @@ class MeanField(AbstractRandomFunction):
         """Its KL, its scales in units of the weights, and the network's parts."""
         has_mean = isinstance(self.family, NormalFamily)
         return PosteriorParts(
-            kl_record=self._kl_record(),
+            kl_record="kl",
             noise_scales=self._noise_scales,
             parts=tuple(self._masks()),
             at_prior=self._at_prior,
@@ -193,12 +192,6 @@ class MeanField(AbstractRandomFunction):
             without_noise=self._without_noise if has_mean else None,
             noise_free_twin=self._noise_free_twin if has_mean else None,
         )
-
-    def _kl_record(self) -> str:
-        """The whole KL; beside points' energy a part of it, of which there is one."""
-        masks = self._masks()
-        alone = self.has_prior_on_points and len(masks) == 1
-        return _term(*masks) if alone else "kl"
 
     def _points(self) -> Params:
         """The parameters with a prior that are not random."""

@@ -40,8 +40,10 @@ from ...functions import (
 from ...likelihood import Categorical
 from ...metrics import accuracy, auroc, ece, entropy
 from ...network import Network
+from ...plot import method_curves
 from ...prior import GaussianPrior
 from ...recipe import ScaleName
+from ...report import save_figure
 from ...sampling import optimised_starts, sample
 from ...sde import EulerMaruyama, Fixed
 from ...sgmcmc import SGHMC, sghmc_settings
@@ -76,11 +78,22 @@ def _run(study: Study) -> list[dict[str, Any]]:
         num_seeds = _MOST_SEEDS[study.scale] if num_rows == _SEEDED_ROWS else 1
         for seed in range(study.seed, study.seed + num_seeds):
             found.append((num_rows, _one(study, num_rows, seed)))
-    return [
+    rows = [
         row
         for num_rows in _ROWS[study.scale]
         for row in _summary(num_rows, [value for n, value in found if n == num_rows])
     ]
+    names = dict.fromkeys(row["method"] for row in rows)
+    figure = method_curves(
+        {name: [r["nll"] for r in rows if r["method"] == name] for name in names},
+        xs=_ROWS[study.scale],
+        xlabel="training rows",
+        ylabel="test NLL, nats",
+        has_log_x=True,
+        has_log_y=True,
+    )
+    study.say(f"Wrote {save_figure(study.folder / 'mnist_rows.png', figure)}")
+    return rows
 
 
 def _one(study: Study, num_rows: int, seed: int) -> dict[str, Any]:
