@@ -113,7 +113,8 @@ class MeanField(AbstractRandomFunction):
             )
         self.prior = GaussianPrior(1.0) if prior is None else prior
         self.has_prior_on_points = has_prior_on_points
-        self.prior.check(eqx.combine(params, self._points()))
+        of_prior = eqx.combine(params, self._points()) if has_prior_on_points else params
+        self.prior.check(of_prior)
         params = jax.tree.map(jnp.asarray, params)
         scale = jax.tree.map(lambda mean: _start_scale(init_scale, mean), params)
         self.family = family(params, scale)
@@ -194,9 +195,8 @@ class MeanField(AbstractRandomFunction):
         )
 
     def _points(self) -> Params:
-        """The parameters with a prior that are not random."""
-        points, _ = split_where(self.rest, None)
-        return points if self.has_prior_on_points else None
+        """The parameters that are not random."""
+        return split_where(self.rest, None)[0]
 
     def _masks(self) -> dict[str, PyTree[bool]]:
         """Which weights each part of the network has; a family of one's own has one."""
