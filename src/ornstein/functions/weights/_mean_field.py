@@ -113,7 +113,9 @@ class MeanField(AbstractRandomFunction):
             )
         self.prior = GaussianPrior(1.0) if prior is None else prior
         self.has_prior_on_points = has_prior_on_points
-        of_prior = eqx.combine(params, self._points()) if has_prior_on_points else params
+        of_prior = (
+            eqx.combine(params, self._points()) if has_prior_on_points else params
+        )
         self.prior.check(of_prior)
         params = jax.tree.map(jnp.asarray, params)
         scale = jax.tree.map(lambda mean: _start_scale(init_scale, mean), params)

@@ -81,7 +81,12 @@ def _run(study: Study) -> list[dict[str, Any]]:
     rows = [
         row
         for num_rows in _ROWS[study.scale]
-        for row in _summary(num_rows, [value for n, value in found if n == num_rows])
+        for row in _summary(
+            [value for n, value in found if n == num_rows],
+            rows=num_rows,
+            num_steps=_STEPS[study.scale],
+            batch_size=_BATCH_SIZE,
+        )
     ]
     names = dict.fromkeys(row["method"] for row in rows)
     figure = method_curves(
@@ -315,7 +320,7 @@ def _mean_probs(
             np.concatenate(
                 [
                     np.asarray(_probs(net, jnp.asarray(part)), np.float64)
-                    for part in np.split(x, len(x) // _AT_ONCE or 1)
+                    for part in np.array_split(x, len(x) // _AT_ONCE or 1)
                 ]
             )
             for net in networks
@@ -324,11 +329,11 @@ def _mean_probs(
     return found
 
 
-def _summary(num_rows: int, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _summary(found: list[dict[str, Any]], **setting: int) -> list[dict[str, Any]]:
     """A row for each method: means over seeds, their spread, and errors of rows."""
     rows = []
     for name in found[0]:
-        row: dict[str, Any] = {"rows": num_rows, "method": name}
+        row: dict[str, Any] = {**setting, "method": name}
         row["num_seeds"] = len(found)
         for score in found[0][name]:
             values = np.array([value[name][score] for value in found])
