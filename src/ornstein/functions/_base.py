@@ -32,7 +32,8 @@ class Draw(eqx.Module):
     Attributes:
         output: the likelihood's parameters for each row: logits, means.
         kl: KL(q || p) in nats of what all examples share. It counts once per
-            data set, however large the batch.
+            data set, however large the batch. Points that have a prior add their
+            energy to it, and not to `terms`, of which reports are made.
         local_kl: KL in nats of each example's own latents, which scales as its
             likelihood does; zeros for a function without any.
         state: batch statistics for the next call, or `None`.

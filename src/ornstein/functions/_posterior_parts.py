@@ -38,6 +38,7 @@ class PosteriorParts:
     Attributes:
         is_random: whether two of its draws can differ.
         has_bound: whether the KL of its draws makes a bound on the evidence.
+        notes: sentences about what that bound is, for results.
         kl_estimate: KL(q || p), where the KL of its draws may be another's.
         kl_record: the record of training that shows whether its KL ever moved, such as
             `"kl"` or `"kl_path"`; `None` without a KL that could.
@@ -78,6 +79,7 @@ class PosteriorParts:
 
     is_random: bool = True
     has_bound: bool = True
+    notes: tuple[str, ...] = ()
     kl_estimate: KLEstimate | None = None
     kl_record: str | None = None
     noise_scales: Callable[[], dict[str, float]] = dict

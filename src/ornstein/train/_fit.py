@@ -242,9 +242,10 @@ def fit(
         _check_fits(model, likelihood, validation.data, state, num_rows)
     steps_per_epoch = num_data // batch_size
     num_steps = num_epochs * steps_per_epoch
-    model_labels, notes, rule = model.labels(), (), optimiser
+    model_labels, rule = model.labels(), optimiser
+    notes = model.posterior_parts().notes
     if isinstance(rule, IVON):
-        notes, size = rule.notes(), num_data / kl.weight
+        notes, size = (*notes, *rule.notes()), num_data / kl.weight
         rule = BoundIVON(rule, model, size, steps_per_epoch)
         model, model_labels = rule.started(), rule.labels()
         objective = LikelihoodGradient()

@@ -148,6 +148,7 @@ def test_points_energy_is_no_part_of_the_kl():
     assert float(kl) == pytest.approx(float(model.family.kl(model.prior)), rel=1e-6)
     assert float(draw.kl) == pytest.approx(float(energy + kl), rel=1e-6)
     parts = model.posterior_parts()
+    assert "given the others at their mode" in parts.notes[0]
     assert parts.noise_free_twin is not None
     twin = parts.noise_free_twin()
     assert twin.params.bias is not None

@@ -158,6 +158,7 @@ class Ensemble(AbstractRandomFunction):
         own = self.member(0).posterior_parts()
         return PosteriorParts(
             has_bound=own.has_bound,
+            notes=own.notes,
             start_size=own.start_size,
             parts=own.parts,
             at_prior=self._at_prior,

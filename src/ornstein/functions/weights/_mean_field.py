@@ -41,6 +41,11 @@ from ._weight_noise import (
 InitScale: TypeAlias = float | Callable[[Float[Array, "..."]], Float[Array, "..."]]
 """A standard deviation, or a map from a leaf's means to one for each."""
 
+_POINTS_ARE_GIVEN = (
+    "The bound is one on the evidence of the random weights, given the others at their "
+    "mode: it does not compare with the bound of a posterior over all weights."
+)
+
 
 class MeanField(AbstractRandomFunction):
     r"""A network with independent random weights: Bayes by Backprop.
@@ -59,8 +64,10 @@ class MeanField(AbstractRandomFunction):
             trained as points.
         has_prior_on_points: whether those points have the prior too. They then go to
             their mode, as those of `MAP` do: their energy $-\log p$ is added to
-            `Draw.kl`, and so to the loss. It is none of its terms, and so of no KL or
-            bound that is reported: these are of the random part, given the points.
+            `Draw.kl`, and so to the loss, where the KL weight counts both. It is none
+            of its terms, and so of no KL or bound that is reported: these are of the
+            random part, given the points, and importance weighting bounds the joint
+            density of data and points.
         init_scale: the posterior's standard deviations at the start, in the units of
             the weights; or a map from a leaf's means to them, such as
             `lambda mean: 0.1 * jnp.abs(mean) + 1e-3`. At 0.01, a layer of 1,000 inputs
@@ -187,6 +194,7 @@ class MeanField(AbstractRandomFunction):
         """Its KL, its scales in units of the weights, and the network's parts."""
         has_mean = isinstance(self.family, NormalFamily)
         return PosteriorParts(
+            notes=(_POINTS_ARE_GIVEN,) if self.has_prior_on_points else (),
             kl_record="kl",
             noise_scales=self._noise_scales,
             parts=tuple(self._masks()),
