@@ -93,7 +93,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
     names = dict.fromkeys(row["method"] for row in rows)
     figure = method_curves(
         {name: [r["nll"] for r in rows if r["method"] == name] for name in names},
-        xs=_ROWS[study.scale],
+        xs=[float(num_rows) for num_rows in _ROWS[study.scale]],
         xlabel="training rows",
         ylabel="test NLL, nats",
         has_log_x=True,
