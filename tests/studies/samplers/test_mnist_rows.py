@@ -83,6 +83,17 @@ def test_methods_are_compared_in_pairs(small, tmp_path: Path):
         assert 0 <= row["auroc_rotated"] <= 1
 
 
+def test_numbers_of_rows_are_chosen(tmp_path: Path):
+    """In their order, and another is refused."""
+    of = {"scale": "full", "seed": 0, "say": print}
+    assert _mnist_rows._sizes(Study(tmp_path, models=("3000", "300"), **of)) == (
+        300,
+        3_000,
+    )
+    with pytest.raises(ValueError, match="500 is no number of rows of.*300, 1000, 3"):
+        _mnist_rows._sizes(Study(tmp_path, models=("500",), **of))
+
+
 def test_a_row_is_the_mean_of_its_seeds():
     """Means of scores and of errors; the spread over seeds of scores alone."""
     found = [

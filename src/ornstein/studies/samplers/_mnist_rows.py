@@ -27,6 +27,7 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
+from ..._sentence import OptionError
 from ..._types import Array, Bool, Float, PRNGKeyArray, PyTree
 from ...data import Split, load, rotate_images
 from ...functions import (
@@ -75,14 +76,14 @@ _AT_ONCE = 500
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
-    found = []
-    for num_rows in _ROWS[study.scale]:
+    found, sizes = [], _sizes(study)
+    for num_rows in sizes:
         num_seeds = _MOST_SEEDS[study.scale] if num_rows == _SEEDED_ROWS else 1
         for seed in range(study.seed, study.seed + num_seeds):
             found.append((num_rows, _one(study, num_rows, seed)))
     rows = [
         row
-        for num_rows in _ROWS[study.scale]
+        for num_rows in sizes
         for row in _summary(
             [value for n, value in found if n == num_rows],
             rows=num_rows,
@@ -93,7 +94,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
     names = dict.fromkeys(row["method"] for row in rows)
     figure = method_curves(
         {name: [r["nll"] for r in rows if r["method"] == name] for name in names},
-        xs=[float(num_rows) for num_rows in _ROWS[study.scale]],
+        xs=[float(num_rows) for num_rows in sizes],
         xlabel="training rows",
         ylabel="test NLL, nats",
         has_log_x=True,
@@ -101,6 +102,21 @@ def _run(study: Study) -> list[dict[str, Any]]:
     )
     study.say(f"Wrote {save_figure(study.folder / 'mnist_rows.png', figure)}")
     return rows
+
+
+def _sizes(study: Study) -> tuple[int, ...]:
+    """The numbers of rows that were asked for; else all."""
+    ours = {str(num_rows): num_rows for num_rows in _ROWS[study.scale]}
+    for model in study.models:
+        if model not in ours:
+            raise OptionError(
+                "{models} {} is no number of rows of `reproduce mnist-rows` at {scale} "
+                "{}: give some of {}.",
+                model,
+                study.scale,
+                ", ".join(ours),
+            )
+    return tuple(n for name, n in ours.items() if name in (study.models or ours))
 
 
 def _one(study: Study, num_rows: int, seed: int) -> dict[str, Any]:
@@ -351,5 +367,6 @@ MNIST_ROWS = Experiment(
     "Where does a posterior pay? An SDE-BNN on 300 to 60,000 rows of MNIST",
     "No paper's: the SDE-BNN of Xu et al. (2022) with a posterior by SGHMC.",
     _run,
+    options=("models",),
     shelf="results/pieces/{name}-{scale}.json",
 )
