@@ -358,7 +358,7 @@ def _summary(found: list[dict[str, Any]], **setting: int) -> list[dict[str, Any]
             row[score] = float(values.mean())
             if len(found) > 1 and not score.endswith("_se"):
                 row[f"{score}_sd"] = float(values.std(ddof=1))
-        row["seeds"] = [value[name] for value in found]
+        row["nll_seeds"] = [round(value[name]["nll"], 4) for value in found]
         rows.append(row)
     return rows
 
