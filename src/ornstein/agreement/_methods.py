@@ -15,6 +15,7 @@ from ._effort import Approximate
 from ._sampled import (
     adaptive_drift,
     cyclic_sghmc,
+    expanded_sghmc,
     map_members,
     mclmc,
     minibatch_chains,
@@ -83,6 +84,7 @@ METHODS: dict[str, Method] = {
         _RATES,
     ),
     "sghmc-cyclic": Method(cyclic_sghmc, _RATES),
+    "px-sghmc": Method(expanded_sghmc, _RATES),
     "partial-hmc": Method(partial_hmc),
     "nuts": Method(nuts),
     "mclmc": Method(mclmc),

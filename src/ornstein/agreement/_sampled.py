@@ -14,7 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Params, PRNGKeyArray
-from ..functions import SWAG, PosteriorSamples
+from ..functions import (
+    SWAG,
+    ParameterExpanded,
+    PosteriorSamples,
+    expand_parameters,
+)
 from ..mcmc import NUTS, AbstractKernel, MicrocanonicalLangevin, PartialHMC
 from ..prediction import FittedModel
 from ..sampling import sample
@@ -114,6 +119,23 @@ def cyclic_sghmc(
     return _sampled(problem, prior_scale, effort, kernel, key=key)
 
 
+def expanded_sghmc(
+    problem: Problem,
+    prior_scale: float,
+    effort: Effort,
+    *,
+    rate: float,
+    key: PRNGKeyArray,
+) -> Approximation:
+    """PX-SGHMC from P = Q = I.
+
+    Weights have the reference's variance a priori, and are no normals: its posterior is
+    another one.
+    """
+    kernel = underdamped(SGHMC, rate, len(problem.train))
+    return _sampled(problem, prior_scale, effort, kernel, is_expanded=True, key=key)
+
+
 def partial_hmc(
     problem: Problem, prior_scale: float, effort: Effort, *, key: PRNGKeyArray
 ) -> Approximation:
@@ -169,6 +191,7 @@ def _sampled(
     effort: Effort,
     kernel: AbstractKernel,
     *,
+    is_expanded: bool = False,
     key: PRNGKeyArray,
 ) -> Approximation:
     """Chains of minibatches."""
@@ -180,6 +203,7 @@ def _sampled(
         prior_scale,
         effort,
         kernel,
+        is_expanded=is_expanded,
         key=key,
         num_warmup=half,
         thin=thin,
@@ -226,23 +250,32 @@ def _chains(
     effort: Effort,
     kernel: AbstractKernel,
     *,
+    is_expanded: bool = False,
     key: PRNGKeyArray,
     **options: Any,
 ) -> PosteriorSamples:
     network_key, start_key, key = jax.random.split(key, 3)
     network = problem.network(key=network_key)
     num_chains = effort.num_chains
+    prior = problem.prior(network, prior_scale)
+    starts = _optima(problem, prior_scale, effort, num_chains, key=start_key)
+    if is_expanded:
+        network = expand_parameters(network)
+        prior = network.expanded_prior(prior, scale=None)
+        tile = lambda a: jnp.broadcast_to(a, (num_chains, *a.shape))
+        products = jax.tree.map(tile, (network.left, network.right))
+        starts = (ParameterExpanded(starts[0], *products), starts[1])
     return sample(
         network,
         problem.train,
         problem.likelihood,
         kernel=kernel,
-        prior=problem.prior(network, prior_scale),
+        prior=prior,
         likelihood_prior=problem.likelihood_prior,
         key=key,
         num_chains=num_chains,
         num_samples=effort.num_samples,
-        starts=_optima(problem, prior_scale, effort, num_chains, key=start_key),
+        starts=starts,
         **options,
     )
 

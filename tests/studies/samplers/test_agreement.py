@@ -126,6 +126,8 @@ def test_an_unknown_row_is_refused(tiny: Path, capsys):
 @pytest.mark.parametrize("name", ["blobs", "line"])
 def test_every_method_has_a_row(tiny: Path, method: str, name: str, monkeypatch):
     """Catches a method whose posterior cannot be predicted with, or counts nothing."""
+    if (method, name) == ("px-sghmc", "line"):
+        pytest.skip("a line has no hidden units whose weights could be products")
     _study.AGREEMENT.run(study_in(tiny / "a", f"{name}/reference"))
     rows = _study.AGREEMENT.run(study_in(tiny / "a", f"{name}/{method}"))
     (row,) = [row for row in rows if row["method"] == method]
