@@ -18,7 +18,9 @@ from ._predictive import (
     mixture as mixture,
     nll as nll,
     of_probabilities as of_probabilities,
+    packed as packed,
     predictive as predictive,
+    unpacked as unpacked,
 )
 from ._problems import (
     PRIOR_SCALES as PRIOR_SCALES,

@@ -35,8 +35,9 @@ class Reproduce:
             Of uci, the rows to compute, such as yacht, hmc or yacht/hmc; of agreement
             such as mnist, reference or mnist/sgld. Of mnist-rows, numbers of rows.
         out: the folder of pieces, figures and result; runs/NAME-SCALE by default, and
-            results/table1/DATA-SCALE of table1. Without it uci, agreement and
-            mnist-rows keep their pieces in results/pieces too, and go on from there.
+            results/table1/DATA-SCALE of table1. Without it uci, agreement,
+            mnist-rows and mnist-confirmation keep their pieces in results/pieces too,
+            and go on from there.
         seed: of everything random; table1 adds it to the seeds of its recipes.
         json: print the result as JSON, and nothing else, on standard output.
     """

@@ -26,6 +26,7 @@ PLACES = {
     "sghmc-distributions": "samplers._sghmc_distributions:SGHMC_DISTRIBUTIONS",
     "csgd-ellipses": "samplers._csgd_ellipses:CSGD_ELLIPSES",
     "bbb-pruning": "samplers._bbb_pruning:BBB_PRUNING",
+    "mnist-confirmation": "samplers._mnist_confirmation:MNIST_CONFIRMATION",
     "mnist-rows": "samplers._mnist_rows:MNIST_ROWS",
     "mnist-samplers": "samplers._mnist_samplers:MNIST_SAMPLERS",
     "bandit": "samplers._bandit:BANDIT",

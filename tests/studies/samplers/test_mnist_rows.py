@@ -25,8 +25,8 @@ def images(num_rows: int, seed: int) -> Split:
     return Split(x.astype(np.float32), y)
 
 
-def tiny(sigma: float):
-    def network(*, key):
+def tiny(own_sigma: float):
+    def network(*, sigma=own_sigma, key):
         model = SDEBNN.for_images(
             (4, 4, 1),
             2,
@@ -50,12 +50,10 @@ def small(monkeypatch):
     monkeypatch.setattr(_mnist_rows, "network", tiny(0.5))
     monkeypatch.setattr(_mnist_rows, "_NUM_TURNED", 10)
     monkeypatch.setattr(_mnist_rows, "_NUM_PATHS", 3)
-    monkeypatch.setattr(_mnist_rows, "_NUM_FITS", 2)
-    monkeypatch.setattr(_mnist_rows, "_NUM_MEMBERS", 2)
     monkeypatch.setattr(_mnist_rows, "_THIN", 4)
     monkeypatch.setattr(_mnist_rows, "_ROWS", {"quick": (40,)})
     monkeypatch.setattr(_mnist_rows, "_SEEDED_ROWS", 40)
-    monkeypatch.setattr(_mnist_rows, "_STEPS", {"quick": STEPS})
+    monkeypatch.setattr(_mnist_rows, "STEPS", {"quick": STEPS})
 
 
 def test_methods_are_compared_in_pairs(small, tmp_path: Path):
@@ -119,3 +117,19 @@ def test_a_network_without_noise_has_no_sigma(small, monkeypatch):
     monkeypatch.setattr(_mnist_rows, "network", tiny(1.0))
     np.testing.assert_allclose(modes("zero"), before["zero"], atol=1e-6)
     assert abs(modes("prior") - before["prior"]).max() > 1e-3
+
+
+def test_a_narrower_prior_is_narrower(small, monkeypatch):
+    """Catches a twin that has the posterior's own sigma."""
+    sigmas = []
+    network = _mnist_rows.network
+
+    def heard(**own):
+        sigmas.append(own.get("sigma"))
+        return network(**own)
+
+    monkeypatch.setattr(_mnist_rows, "network", heard)
+    for method in _mnist_rows.NARROWER:
+        key = jax.random.key(0)
+        _mnist_rows.scores(method, images(40, 0), images(30, 1), STEPS, key=key)
+    assert set(sigmas) == {0.2}

@@ -60,16 +60,17 @@ _ROWS: dict[ScaleName, tuple[int, ...]] = {
 }
 _MOST_SEEDS: dict[ScaleName, int] = {"quick": 1, "gpu": 5, "full": 5}
 _SEEDED_ROWS = 1_000
-_STEPS: dict[ScaleName, int] = {"quick": 200, "gpu": 12_000, "full": 12_000}
+STEPS: dict[ScaleName, int] = {"quick": 200, "gpu": 12_000, "full": 12_000}
 _BATCH_SIZE = 25
 _RATE, _MOMENTUM = 0.015, 0.95  # at 0.03 one chain of two left the numbers
 _START_STEPS, _WARMUP_SHARE, _THIN = 2_000, 1 / 6, 80
-_NUM_TEST, _NUM_TURNED = 5_000, 2_000
+NUM_TEST, _NUM_TURNED = 5_000, 2_000
 _LEARNING_RATE = 3e-3
 _PATH_SCALE = 0.1  # of its normals at first: from the prior's 1 they hardly move
 _NUM_FITS, _NUM_MEMBERS, _NUM_PATHS = 2, 5, 30  # paths of each fit
 _NUM_MODES = 2
 _SCALE, _POINT_SCALE, _SIGMA = 5.0, 6.0, 1.0
+_NARROW_SIGMA = 0.2
 _POSTERIORS = {"variational paths": "paths", "sampled": "sampled"}
 _ANGLE = 90.0
 _AT_ONCE = 500
@@ -87,7 +88,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
         for row in _summary(
             [value for n, value in found if n == num_rows],
             rows=num_rows,
-            num_steps=_STEPS[study.scale],
+            num_steps=STEPS[study.scale],
             batch_size=_BATCH_SIZE,
         )
     ]
@@ -121,19 +122,24 @@ def _sizes(study: Study) -> tuple[int, ...]:
 
 def _one(study: Study, num_rows: int, seed: int) -> dict[str, Any]:
     settings = {
-        "steps": _STEPS[study.scale],
+        "steps": STEPS[study.scale],
         "prior": [_SCALE, _POINT_SCALE, _SIGMA],
         "fits": [_NUM_FITS, _NUM_PATHS, _PATH_SCALE],
         "chain": [_BATCH_SIZE, _RATE, _MOMENTUM, _START_STEPS],
         "seed": seed,
     }
     name = f"rows_{num_rows}_{seed}"
-    steps = _STEPS[study.scale]
+    steps = STEPS[study.scale]
     return study.piece(name, settings, lambda: _compare(num_rows, steps, seed))
 
 
-def network(*, key: PRNGKeyArray) -> WhitenedSDEBNN:
-    """The model, at whose prior all is N(0, 1)."""
+def network(*, sigma: float = _SIGMA, key: PRNGKeyArray) -> WhitenedSDEBNN:
+    """The model, at whose prior all is N(0, 1).
+
+    Args:
+        sigma: of its path, in units of the start's spread.
+        key: randomness of where it starts.
+    """
     model = SDEBNN.for_images(
         (28, 28, 1),
         10,
@@ -143,7 +149,7 @@ def network(*, key: PRNGKeyArray) -> WhitenedSDEBNN:
         space_to_depth_first=True,
         is_normalised=True,
         activation=jax.nn.silu,
-        prior=WeightPrior(sigma=_SIGMA, scale=_SCALE),
+        prior=WeightPrior(sigma=sigma, scale=_SCALE),
         integrator=Integrator(EulerMaruyama(), Fixed(1 / _NUM_MODES)),
         key=key,
     )
@@ -154,35 +160,44 @@ def _compare(num_rows: int, num_steps: int, seed: int) -> dict[str, Any]:
     """Each method's scores; the posteriors' NLL minus its, in pairs of test rows."""
     data = load("mnist")
     train = data.train.rows(np.arange(num_rows))
-    test = data.test.rows(np.arange(min(_NUM_TEST, len(data.test))))
-    inputs = [np.asarray(test.x), rotate_images(test.x[:_NUM_TURNED], _ANGLE)]
-    twins = functools.partial(_modes, num_members=_NUM_FITS)
-    methods: dict[str, Callable[..., list[np.ndarray]]] = {
-        "variational paths": _variational_paths,
-        "paths at their prior": functools.partial(twins, path="prior"),
-        "one path at its prior": functools.partial(_modes, num_members=1, path="prior"),
-        "without noise": functools.partial(twins, path="zero"),
-        "five modes": functools.partial(_modes, num_members=_NUM_MEMBERS),
-        "sampled": _sampled,
-    }
-    key, found, losses = jax.random.key(seed), {}, {}
-    for name, method in methods.items():
-        probs, strange = method(train, inputs, num_steps, key=key)
-        labels = np.asarray(test.y)
-        losses[name] = -np.log(probs[np.arange(len(labels)), labels].clip(1e-30))
-        found[name] = {
-            "nll": float(losses[name].mean()),
-            "accuracy": float(accuracy(probs, labels)),
-            "ece": float(ece(probs, labels)),
-            "auroc_rotated": auroc(entropy(probs), entropy(strange)),
-        }
-    for name, scores in found.items():
+    test = data.test.rows(np.arange(min(NUM_TEST, len(data.test))))
+    found, losses = {}, {}
+    for name in _METHODS:
+        made = scores(name, train, test, num_steps, key=jax.random.key(seed))
+        found[name], losses[name] = made
+    for name, of_method in found.items():
         for posterior, short in _POSTERIORS.items():
             difference = losses[posterior] - losses[name]
             error = difference.std(ddof=1) / math.sqrt(len(difference))
-            scores[f"{short}_minus"] = float(difference.mean())
-            scores[f"{short}_minus_se"] = float(error)
+            of_method[f"{short}_minus"] = float(difference.mean())
+            of_method[f"{short}_minus_se"] = float(error)
     return found
+
+
+def scores(
+    method: str, train: Split, test: Split, num_steps: int, *, key: PRNGKeyArray
+) -> tuple[dict[str, float], Float[np.ndarray, " rows"]]:
+    """What a method scores on test rows, and the loss of each.
+
+    Args:
+        method: a name of the table's.
+        train: what it sees.
+        test: of which the first are turned, too.
+        num_steps: of minibatches, in all.
+        key: of all that is random.
+    """
+    inputs = [np.asarray(test.x), rotate_images(test.x[:_NUM_TURNED], _ANGLE)]
+    train_method = (_METHODS | NARROWER)[method]
+    probs, strange = train_method(train, inputs, num_steps, key=key)
+    labels = np.asarray(test.y)
+    losses = -np.log(probs[np.arange(len(labels)), labels].clip(1e-30))
+    found = {
+        "nll": float(losses.mean()),
+        "accuracy": float(accuracy(probs, labels)),
+        "ece": float(ece(probs, labels)),
+        "auroc_rotated": auroc(entropy(probs), entropy(strange)),
+    }
+    return found, losses
 
 
 def _variational_paths(
@@ -260,14 +275,16 @@ def _modes(
     *,
     key: PRNGKeyArray,
     path: str = "free",
+    sigma: float | None = None,
     num_members: int,
 ) -> list[Float[np.ndarray, "rows classes"]]:
     """Of modes by Adam, which share the steps.
 
     A path is free, held at zero, or drawn anew at each step.
     """
+    own = {} if sigma is None else {"sigma": sigma}
     net_key, key = jax.random.split(key)
-    whole = network(key=net_key)
+    whole = network(**own, key=net_key)
     _, static = eqx.partition(whole, eqx.is_inexact_array)
     _, unravel = _ravelled(whole)
     is_path = _is_path(whole)
@@ -303,12 +320,32 @@ def _modes(
     networks = []
     for member_key in jax.random.split(key, num_members):
         start_key, train_key, draw_key = jax.random.split(member_key, 3)
-        theta, _ = _ravelled(network(key=start_key))
+        theta, _ = _ravelled(network(**own, key=start_key))
         theta = train_all(theta, jax.random.split(train_key, num_steps))
         for path_key in jax.random.split(draw_key, num_paths):
             drawn = unravel(placed(theta, path_key))
             networks.append(eqx.combine(drawn, static))
     return _mean_probs(networks, inputs)
+
+
+_twins = functools.partial(_modes, num_members=_NUM_FITS)
+_METHODS: dict[str, Callable[..., list[np.ndarray]]] = {
+    "variational paths": _variational_paths,
+    "paths at their prior": functools.partial(_twins, path="prior"),
+    "one path at its prior": functools.partial(_modes, num_members=1, path="prior"),
+    "without noise": functools.partial(_twins, path="zero"),
+    "five modes": functools.partial(_modes, num_members=_NUM_MEMBERS),
+    "sampled": _sampled,
+}
+NARROWER: dict[str, Callable[..., list[np.ndarray]]] = {
+    "paths at a narrower prior": functools.partial(
+        _twins, path="prior", sigma=_NARROW_SIGMA
+    ),
+    "one path at a narrower prior": functools.partial(
+        _modes, num_members=1, path="prior", sigma=_NARROW_SIGMA
+    ),
+}
+"""Twins with the sigma that is best for them: as a noise, and no posterior."""
 
 
 def _ravelled(net: WhitenedSDEBNN) -> tuple[Array, Callable[[Array], PyTree]]:
