@@ -31,6 +31,7 @@ PLACES = {
     "mnist-samplers": "samplers._mnist_samplers:MNIST_SAMPLERS",
     "bandit": "samplers._bandit:BANDIT",
     "uci": "samplers._uci:UCI",
+    "uci-as-typed": "samplers._uci_as_typed:UCI_AS_TYPED",
     "agreement": "samplers._agreement:AGREEMENT",
     "ibnn-fig1": "implicit._fig1:IBNN_FIG1",
     "ibnn-fig2": "implicit._fig2:IBNN_FIG2",
