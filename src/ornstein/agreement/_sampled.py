@@ -5,9 +5,10 @@ units, as the command line has them.
 """
 
 import math
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,15 +42,16 @@ def map_members(
     num_members: int,
     key: PRNGKeyArray,
 ) -> Approximation:
-    positions = _optima(problem, prior_scale, effort, num_members, key=key)
+    optima = _optima(problem, prior_scale, effort, num_members, key=key)
     potential = problem.potential(prior_scale, key=key)
     samples = PosteriorSamples(
         potential.network,
         potential.likelihood,
-        jax.tree.map(lambda a: np.asarray(a)[:, None], positions),
+        jax.tree.map(lambda a: np.asarray(a)[:, None], optima.positions),
         info={},
     )
-    return Approximation(samples, num_members, num_members * effort.num_adam)
+    passes = num_members * effort.num_adam
+    return Approximation(samples, num_members, passes, optima.spared_seconds)
 
 
 def swag(
@@ -69,7 +71,7 @@ def swag(
     iterates = jax.tree.map(lambda a: jnp.asarray(a[0]), samples.positions[0])
     swag = SWAG.from_iterates(samples.network_at(0), iterates)
     model = FittedModel(swag, samples.likelihood)
-    return Approximation(model, _NUM_DRAWS, found.num_gradients)
+    return found._replace(fitted=model, num_draws=_NUM_DRAWS)
 
 
 def minibatch_chains(
@@ -155,7 +157,7 @@ def mclmc(
 ) -> Approximation:
     """Steps of two gradients each, in the weights' own units: it adapts no mass."""
     thin = 20
-    samples = _chains(
+    samples, spared = _chains(
         problem,
         prior_scale,
         effort,
@@ -166,7 +168,23 @@ def mclmc(
     )
     num_steps = thin * (effort.num_warmup + effort.num_samples)
     passes = effort.num_chains * (2 * num_steps + effort.num_adam)
-    return Approximation(samples, samples.num_strata, passes)
+    return Approximation(samples, samples.num_strata, passes, spared)
+
+
+class _Optima(NamedTuple):
+    """Optimised positions, each of its own initialisation, on an axis in front.
+
+    Attributes:
+        positions: of the network and of a learned scale.
+        spared_seconds: that they took when they were found before.
+    """
+
+    positions: Params
+    spared_seconds: float = 0.0
+
+
+_FOUND: dict[tuple[Any, ...], _Optima] = {}
+"""By what they are of: the chains of all methods of a study start at the same."""
 
 
 def _optima(
@@ -176,13 +194,20 @@ def _optima(
     num: int,
     *,
     key: PRNGKeyArray,
-) -> Params:
-    """Optimised positions, each of its own initialisation, on an axis in front."""
-    found = []
+) -> _Optima:
+    rows = problem.fingerprint["train"]
+    key_data = np.asarray(jax.random.key_data(key)).tobytes()
+    asked = (problem.name, str(rows), prior_scale, effort.num_adam, num, key_data)
+    if asked in _FOUND:
+        return _FOUND[asked]
+    started, found = time.monotonic(), []
     for own_key in jax.random.split(key, num):
         potential = problem.potential(prior_scale, key=own_key)
         found.append(optimised(potential, num_steps=effort.num_adam))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
+    positions = jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
+    jax.block_until_ready(positions)
+    _FOUND[asked] = _Optima(positions, time.monotonic() - started)
+    return _Optima(positions)
 
 
 def _sampled(
@@ -198,7 +223,7 @@ def _sampled(
     thin = _spacing(effort)
     half = thin * effort.num_samples  # of whole cycles, where there are any
     batch_size = min(effort.batch_size, len(problem.train))
-    samples = _chains(
+    samples, spared = _chains(
         problem,
         prior_scale,
         effort,
@@ -211,7 +236,8 @@ def _sampled(
     )
     num_steps = half + thin * effort.num_samples
     passes = num_steps * batch_size / len(problem.train) + effort.num_adam
-    return Approximation(samples, samples.num_strata, effort.num_chains * passes)
+    passes *= effort.num_chains
+    return Approximation(samples, samples.num_strata, passes, spared)
 
 
 def _whole_data_chains(
@@ -225,7 +251,7 @@ def _whole_data_chains(
 ) -> Approximation:
     """Whitened by the prior. The warm-up counts at the kept steps' mean."""
     potential = problem.potential(prior_scale, key=key)
-    samples = _chains(
+    samples, spared = _chains(
         problem,
         prior_scale,
         effort,
@@ -241,7 +267,7 @@ def _whole_data_chains(
     kept = float(np.sum(np.asarray(samples.info["num_gradients"])))
     passes = kept * (1 + effort.num_warmup / effort.num_samples)
     passes += effort.num_chains * effort.num_adam
-    return Approximation(samples, samples.num_strata, passes)
+    return Approximation(samples, samples.num_strata, passes, spared)
 
 
 def _chains(
@@ -253,19 +279,21 @@ def _chains(
     is_expanded: bool = False,
     key: PRNGKeyArray,
     **options: Any,
-) -> PosteriorSamples:
+) -> tuple[PosteriorSamples, float]:
+    """The samples, and the seconds that their starts did not take again."""
     network_key, start_key, key = jax.random.split(key, 3)
     network = problem.network(key=network_key)
     num_chains = effort.num_chains
     prior = problem.prior(network, prior_scale)
-    starts = _optima(problem, prior_scale, effort, num_chains, key=start_key)
+    optima = _optima(problem, prior_scale, effort, num_chains, key=start_key)
+    starts = optima.positions
     if is_expanded:
         network = expand_parameters(network)
         prior = network.expanded_prior(prior, scale=None)
         tile = lambda a: jnp.broadcast_to(a, (num_chains, *a.shape))
         products = jax.tree.map(tile, (network.left, network.right))
         starts = (ParameterExpanded(starts[0], *products), starts[1])
-    return sample(
+    samples = sample(
         network,
         problem.train,
         problem.likelihood,
@@ -278,6 +306,7 @@ def _chains(
         starts=starts,
         **options,
     )
+    return samples, optima.spared_seconds
 
 
 def _spacing(effort: Effort) -> int:

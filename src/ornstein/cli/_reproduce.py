@@ -33,11 +33,12 @@ class Reproduce:
         models: of table1, the rows to train, joined by commas: names from `ornstein
             info --recipes`, or recipes of your own such as mine.json; all by default.
             Of uci, the rows to compute, such as yacht, hmc or yacht/hmc; of agreement
-            such as mnist, reference or mnist/sgld. Of mnist-rows, numbers of rows.
+            such as mnist, reference or mnist/sgld. Of uci-as-typed such as yacht or
+            yacht/auto. Of mnist-rows, numbers of rows.
         out: the folder of pieces, figures and result; runs/NAME-SCALE by default, and
-            results/table1/DATA-SCALE of table1. Without it uci, agreement,
-            mnist-rows and mnist-confirmation keep their pieces in results/pieces too,
-            and go on from there.
+            results/table1/DATA-SCALE of table1. Without it uci,
+            uci-as-typed, agreement, mnist-rows and mnist-confirmation keep their
+            pieces in results/pieces too, and go on from there.
         seed: of everything random; table1 adds it to the seeds of its recipes.
         json: print the result as JSON, and nothing else, on standard output.
     """
