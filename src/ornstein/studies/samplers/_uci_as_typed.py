@@ -18,6 +18,7 @@ from ..._sentence import OptionError
 from ...evaluation import fit_scores
 from ...recipe import (
     Keys,
+    ModelName,
     Recipe,
     SampleRecipe,
     ScaleName,
@@ -42,7 +43,7 @@ class Scores(NamedTuple):
     log_likelihood: float = math.nan
 
 
-PUBLISHED = {
+PUBLISHED: dict[ModelName, dict[str, Scores]] = {
     "mc-dropout": {name: Scores(*scores) for name, scores in MC_DROPOUT.items()},
     "ensemble": {
         "concrete": Scores(6.03, -3.06),
@@ -59,7 +60,7 @@ PUBLISHED = {
 }
 """Gal & Ghahramani (2016), table 1; Lakshminarayanan et al. (2017), table 1; Graves'
 variational inference (2011) as Hernández-Lobato & Adams (2015) have it, table 1."""
-_MODELS = ("auto", *PUBLISHED, "sdebnn", "implicit")
+_MODELS: tuple[ModelName, ...] = ("auto", *PUBLISHED, "sdebnn", "implicit")
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
@@ -78,13 +79,13 @@ def _run(study: Study) -> list[dict[str, Any]]:
     return rows
 
 
-def _cells() -> list[tuple[str, str]]:
+def _cells() -> list[tuple[str, ModelName]]:
     return [(name, model) for name in MC_DROPOUT for model in _MODELS]
 
 
-def _asked(study: Study) -> list[tuple[str, str]]:
+def _asked(study: Study) -> list[tuple[str, ModelName]]:
     """The cells that `yacht`, `auto` or `yacht/auto` name; else all."""
-    found: dict[tuple[str, str], None] = {}
+    found: dict[tuple[str, ModelName], None] = {}
     for model in study.models:
         ours = [c for c in _cells() if model in (*c, "/".join(c))]
         if not ours:
@@ -100,14 +101,16 @@ def _asked(study: Study) -> list[tuple[str, str]]:
 
 
 def _piece(
-    study: Study, name: str, model: str, split: int
+    study: Study, name: str, model: ModelName, split: int
 ) -> tuple[str, dict[str, Any]]:
     """Its name, and the recipe that the presets of today make of it."""
     settings = _recipe(study, name, model, split).to_json()
     return f"{name}_{model}_{split}", {"recipe": settings}
 
 
-def _recipe(study: Study, name: str, model: str, split: int) -> Recipe | SampleRecipe:
+def _recipe(
+    study: Study, name: str, model: ModelName, split: int
+) -> Recipe | SampleRecipe:
     recipe = preset_recipe(f"uci/{name}", model=model)
     recipe = recipe.changed(split=split, seed=study.seed)
     if not is_handed_over(recipe):
@@ -115,7 +118,7 @@ def _recipe(study: Study, name: str, model: str, split: int) -> Recipe | SampleR
     return hand_over(recipe, load_data(recipe))
 
 
-def _compute(study: Study, name: str, model: str, split: int) -> Any:
+def _compute(study: Study, name: str, model: ModelName, split: int) -> Any:
     def compute() -> dict[str, Any]:
         jax.clear_caches()
         recipe, started = _recipe(study, name, model, split), time.monotonic()
@@ -147,7 +150,9 @@ def _compute(study: Study, name: str, model: str, split: int) -> Any:
     return compute
 
 
-def _row(name: str, model: str, found: dict[int, dict[str, Any]]) -> dict[str, Any]:
+def _row(
+    name: str, model: ModelName, found: dict[int, dict[str, Any]]
+) -> dict[str, Any]:
     row: dict[str, Any] = {
         "data": name,
         "model": model,
