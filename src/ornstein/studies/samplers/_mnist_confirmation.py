@@ -18,7 +18,7 @@ from ...agreement import packed, unpacked
 from ...data import load
 from ...recipe import ScaleName
 from .._experiment import Experiment, Study
-from ._mnist_rows import NARROWER, NUM_TEST, STEPS, scores
+from ._mnist_rows import NARROW_SIGMA, NARROWER, NUM_TEST, STEPS, design, scores
 
 _NUM_ROWS = 1_000
 _POSTERIOR = "variational paths"
@@ -45,7 +45,11 @@ def _run(study: Study) -> list[dict[str, Any]]:
 
 
 def _one(study: Study, method: str, seed: int) -> dict[str, Any]:
-    settings = {"steps": STEPS[study.scale], "seed": seed}
+    settings = design(STEPS[study.scale]) | {
+        "rows": _NUM_ROWS,
+        "narrow_sigma": NARROW_SIGMA,
+        "seed": seed,
+    }
 
     def compute() -> dict[str, Any]:
         data = load("mnist")

@@ -70,7 +70,7 @@ _PATH_SCALE = 0.1  # of its normals at first: from the prior's 1 they hardly mov
 _NUM_FITS, _NUM_MEMBERS, _NUM_PATHS = 2, 5, 30  # paths of each fit
 _NUM_MODES = 2
 _SCALE, _POINT_SCALE, _SIGMA = 5.0, 6.0, 1.0
-_NARROW_SIGMA = 0.2
+NARROW_SIGMA = 0.2
 _POSTERIORS = {"variational paths": "paths", "sampled": "sampled"}
 _ANGLE = 90.0
 _AT_ONCE = 500
@@ -88,7 +88,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
         for row in _summary(
             [value for n, value in found if n == num_rows],
             rows=num_rows,
-            num_steps=STEPS[study.scale],
+            num_steps=whole_passes(STEPS[study.scale], num_rows),
             batch_size=_BATCH_SIZE,
         )
     ]
@@ -121,16 +121,47 @@ def _sizes(study: Study) -> tuple[int, ...]:
 
 
 def _one(study: Study, num_rows: int, seed: int) -> dict[str, Any]:
-    settings = {
-        "steps": STEPS[study.scale],
-        "prior": [_SCALE, _POINT_SCALE, _SIGMA],
-        "fits": [_NUM_FITS, _NUM_PATHS, _PATH_SCALE],
-        "chain": [_BATCH_SIZE, _RATE, _MOMENTUM, _START_STEPS],
-        "seed": seed,
-    }
+    num_steps = whole_passes(STEPS[study.scale], num_rows)
+    settings = design(num_steps) | {"seed": seed}
     name = f"rows_{num_rows}_{seed}"
-    steps = STEPS[study.scale]
-    return study.piece(name, settings, lambda: _compare(num_rows, steps, seed))
+    return study.piece(name, settings, lambda: _compare(num_rows, num_steps, seed))
+
+
+def whole_passes(num_steps: int, num_rows: int) -> int:
+    """Steps in all, rounded up so that each of the fits sees all rows equally often.
+
+    Args:
+        num_steps: of minibatches, in all.
+        num_rows: to be seen.
+    """
+    of_fit = num_steps // _NUM_FITS
+    num_epochs = math.ceil(of_fit * _BATCH_SIZE / num_rows)
+    return _NUM_FITS * math.ceil(num_epochs * num_rows / _BATCH_SIZE)
+
+
+def design(num_steps: int) -> dict[str, Any]:
+    """All that scores depend on but rows and seeds: what tells pieces apart.
+
+    Args:
+        num_steps: of minibatches, in all.
+    """
+    return {
+        "steps": num_steps,
+        "batch_size": _BATCH_SIZE,
+        "prior": {"sigma": _SIGMA, "scale": _SCALE, "point_scale": _POINT_SCALE},
+        "modes_of_path": _NUM_MODES,
+        "fits": {"number": _NUM_FITS, "paths": _NUM_PATHS, "path_scale": _PATH_SCALE},
+        "learning_rate": _LEARNING_RATE,
+        "members": _NUM_MEMBERS,
+        "chain": {
+            "rate": _RATE,
+            "momentum": _MOMENTUM,
+            "start_steps": _START_STEPS,
+            "warmup_share": _WARMUP_SHARE,
+            "thin": _THIN,
+        },
+        "tests": {"rows": NUM_TEST, "turned": _NUM_TURNED, "angle": _ANGLE},
+    }
 
 
 def network(*, sigma: float = _SIGMA, key: PRNGKeyArray) -> WhitenedSDEBNN:
@@ -339,10 +370,10 @@ _METHODS: dict[str, Callable[..., list[np.ndarray]]] = {
 }
 NARROWER: dict[str, Callable[..., list[np.ndarray]]] = {
     "paths at a narrower prior": functools.partial(
-        _twins, path="prior", sigma=_NARROW_SIGMA
+        _twins, path="prior", sigma=NARROW_SIGMA
     ),
     "one path at a narrower prior": functools.partial(
-        _modes, num_members=1, path="prior", sigma=_NARROW_SIGMA
+        _modes, num_members=1, path="prior", sigma=NARROW_SIGMA
     ),
 }
 """Twins with the sigma that is best for them: as a noise, and no posterior."""
