@@ -213,4 +213,4 @@ def test_callbacks_hear_of_members_and_end_them():
     assert heard.calls[0] == ("start", 10**6)
     assert heard.calls[1] == ("members", 1)
     assert heard.calls[-1] == ("stop", None)
-    assert heard.calls[-2][1] < 20
+    assert heard.calls[-2][1] < 10**4  # calls follow the clock, not steps

@@ -10,9 +10,10 @@ from ornstein.data import Data, Split
 from ornstein.functions import SDEBNN, Integrator, LevyCiesielski, WeightPrior, whiten
 from ornstein.sde import EulerMaruyama, Fixed
 from ornstein.studies import Study
-from ornstein.studies.samplers import _mnist_rows
+from ornstein.studies.samplers import _mnist_methods, _mnist_rows
 
 STEPS = 60
+NUM_STEPS = 62  # rounded up to whole passes of 40 rows in 25s
 
 
 def images(num_rows: int, seed: int) -> Split:
@@ -47,10 +48,10 @@ def small(monkeypatch):
     names = ("top", "bottom")
     data = Data("mnist", "classification", images(40, 0), images(30, 1), None, 2, names)
     monkeypatch.setattr(_mnist_rows, "load", lambda name: data)
-    monkeypatch.setattr(_mnist_rows, "network", tiny(0.5))
+    monkeypatch.setattr(_mnist_methods, "network", tiny(0.5))
     monkeypatch.setattr(_mnist_rows, "_NUM_TURNED", 10)
-    monkeypatch.setattr(_mnist_rows, "_NUM_PATHS", 3)
-    monkeypatch.setattr(_mnist_rows, "_THIN", 4)
+    monkeypatch.setattr(_mnist_methods, "_NUM_PATHS", 3)
+    monkeypatch.setattr(_mnist_methods, "_THIN", 4)
     monkeypatch.setattr(_mnist_rows, "_ROWS", {"quick": (40,)})
     monkeypatch.setattr(_mnist_rows, "_SEEDED_ROWS", 40)
     monkeypatch.setattr(_mnist_rows, "STEPS", {"quick": STEPS})
@@ -71,7 +72,7 @@ def test_methods_are_compared_in_pairs(small, tmp_path: Path):
     paths, chain = rows["variational paths"], rows["sampled"]
     assert paths["paths_minus"] == chain["sampled_minus"] == 0
     for row in rows.values():
-        assert (row["rows"], row["num_steps"], row["num_seeds"]) == (40, STEPS, 1)
+        assert (row["rows"], row["num_steps"], row["num_seeds"]) == (40, NUM_STEPS, 1)
         assert row["nll"] < np.log(2)  # the halves are told apart
         difference = paths["nll"] - row["nll"]
         assert row["paths_minus"] == pytest.approx(difference, abs=1e-9)
@@ -111,10 +112,10 @@ def test_a_network_without_noise_has_no_sigma(small, monkeypatch):
     def modes(path: str):
         train, inputs = images(40, 0), [images(10, 1).x]
         how = {"key": jax.random.key(0), "path": path, "num_members": 1}
-        return _mnist_rows._modes(train, inputs, STEPS, **how)[0]
+        return _mnist_methods._modes(train, inputs, STEPS, **how)[0]
 
     before = {path: modes(path) for path in ("zero", "prior")}
-    monkeypatch.setattr(_mnist_rows, "network", tiny(1.0))
+    monkeypatch.setattr(_mnist_methods, "network", tiny(1.0))
     np.testing.assert_allclose(modes("zero"), before["zero"], atol=1e-6)
     assert abs(modes("prior") - before["prior"]).max() > 1e-3
 
@@ -122,14 +123,14 @@ def test_a_network_without_noise_has_no_sigma(small, monkeypatch):
 def test_a_narrower_prior_is_narrower(small, monkeypatch):
     """Catches a twin that has the posterior's own sigma."""
     sigmas = []
-    network = _mnist_rows.network
+    network = _mnist_methods.network
 
     def heard(**own):
         sigmas.append(own.get("sigma"))
         return network(**own)
 
-    monkeypatch.setattr(_mnist_rows, "network", heard)
-    for method in _mnist_rows.NARROWER:
+    monkeypatch.setattr(_mnist_methods, "network", heard)
+    for method in _mnist_methods.NARROWER:
         key = jax.random.key(0)
         _mnist_rows.scores(method, images(40, 0), images(30, 1), STEPS, key=key)
     assert set(sigmas) == {0.2}

@@ -21,7 +21,7 @@ def table(tmp_path: Path, monkeypatch) -> Path:
     np.savetxt(path, np.stack([x, y], 1), delimiter=",", header="x,y", comments="")
 
     def preset(name: str, model: str) -> Recipe:
-        recipe = preset_recipe(str(path), model=model).changed(target="y")
+        recipe = preset_recipe(str(path), model=model).changed(target=["y"])
         if model == "auto":
             return recipe
         return recipe.changed(steps=300, epochs=None)

@@ -18,7 +18,8 @@ from ...agreement import packed, unpacked
 from ...data import load
 from ...recipe import ScaleName
 from .._experiment import Experiment, Study
-from ._mnist_rows import NARROW_SIGMA, NARROWER, NUM_TEST, STEPS, design, scores
+from ._mnist_methods import NARROW_SIGMA, NARROWER
+from ._mnist_rows import NUM_TEST, STEPS, design, scores
 
 _NUM_ROWS = 1_000
 _POSTERIOR = "variational paths"

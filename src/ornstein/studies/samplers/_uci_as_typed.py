@@ -178,8 +178,8 @@ def _row(
 
 
 UCI_AS_TYPED = Experiment(
-    "RMSE and log likelihood on UCI's sets of `ornstein train --data uci/NAME`, with "
-    "and without --model",
+    "RMSE and log likelihood on UCI's sets of `ornstein train --data uci/NAME` and of "
+    "`ornstein train --data uci/NAME --model MODEL`",
     "MC dropout, Gal & Ghahramani (2016); deep ensembles, Lakshminarayanan et al. "
     "(2017); variational inference, Hernandez-Lobato & Adams (2015).",
     _run,
