@@ -19,7 +19,9 @@ from ornstein.agreement._predictive import (
     mixture,
     nll,
     of_probabilities,
+    packed,
     predictive,
+    unpacked,
 )
 from ornstein.functions import split_r_hat
 from ornstein.prediction import Prediction
@@ -138,6 +140,15 @@ def test_kept_distributions_come_back():
     again = Predictive.from_json(probs.to_json(has_sd=False), np.array([0, 1]))
     for one, other in zip(again, probs, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_damaged_array_is_refused():
+    """By a sentence, whatever is wrong with it."""
+    kept = packed(np.arange(3.0))
+    for damage in ({"data": kept["data"][:-5]}, {"shape": [4]}, {"data": "AAAA"}):
+        with pytest.raises(ValueError, match="damaged: take the file of pieces back"):
+            unpacked(kept | damage)
+    np.testing.assert_array_equal(unpacked(kept), np.arange(3.0))
 
 
 @pytest.mark.parametrize("is_classes", [True, False])

@@ -80,6 +80,33 @@ def test_normals_over_paths_turn_the_dial(tmp_path: Path, capsys):
     assert main(["predict", str(path), str(inputs), "-o", str(output)]) == 0
 
 
+@pytest.mark.parametrize("model", ["mean-field", "deterministic"])
+def test_a_path_of_increments_is_trained_and_judged(model: str, tmp_path: Path):
+    """The default coordinates. Catches (seen) a diagnosis of half their steps, which
+    they do not have, and a run that is lost with it."""
+    path = tmp_path / "run"
+    options = f"--data toy/cos --width 4 --steps 3 --network sdebnn --model {model}"
+    assert main(["train", *options.split(), "--out", str(path)]) == 0
+    findings = json.loads((path / "result.json").read_text())["diagnosis"]
+    assert "coarse-step" not in {finding["name"] for finding in findings}
+    assert main(["evaluate", str(path)]) == 0
+
+
+def test_what_was_trained_is_kept_before_it_is_judged(tmp_path: Path, monkeypatch):
+    """Catches (seen) a run that a failing diagnosis loses."""
+    path = tmp_path / "run"
+
+    def fails(*given, **named):
+        raise ValueError("out of luck")
+
+    monkeypatch.setattr("ornstein.cli._train.diagnose", fails)
+    options = "--data toy/cos --width 4 --steps 3 --model mean-field"
+    assert main(["train", *options.split(), "--out", str(path)]) != 0
+    assert (path / "checkpoints" / "final.npz").is_file()
+    monkeypatch.undo()
+    assert main(["evaluate", str(path)]) == 0
+
+
 def test_prune_judges_what_it_writes(run: Path, capsys):
     """Catches a curve of other draws, and a file of another fraction."""
     assert main(["prune", str(run), "--fraction", "0.6", "--json"]) == 0

@@ -169,6 +169,11 @@ REFUSED = {
         {"path_modes": 4},
         "`path_modes` does nothing for `model` sdebnn",
     ),
+    "points of a drift network": (
+        ("sdebnn", None),
+        {"point_scale": 3.0},
+        "`point_scale` does nothing for `model` sdebnn",
+    ),
     "drift of a whitened network": (
         WHITENED,
         {"drift_widths": "3"},

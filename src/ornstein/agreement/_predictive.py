@@ -163,10 +163,20 @@ def packed(array: np.ndarray) -> dict[str, Any]:
 
 
 def unpacked(kept: dict[str, Any]) -> np.ndarray:
-    """What `packed` made, in double precision."""
-    data = zlib.decompress(base64.b64decode(kept["data"]))
-    found = np.frombuffer(data, np.dtype(kept["type"])).astype(np.float64)
-    return found.reshape(kept["shape"])
+    """What `packed` made, in double precision.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    try:
+        data = zlib.decompress(base64.b64decode(kept["data"]))
+        found = np.frombuffer(data, np.dtype(kept["type"])).astype(np.float64)
+        return found.reshape(kept["shape"])
+    except (zlib.error, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            "An array in a kept piece is damaged: take the file of pieces back from "
+            "git, or remove the piece, and it is computed again."
+        ) from error
 
 
 def _binned(

@@ -126,13 +126,14 @@ class Evaluate:
         others = self._other_inputs(prepared)
         say_draws(fit, draws, terminal)
         keys = Keys.of(recipe)
+        notes = [*data.notes, *fit.model.posterior_parts().notes]
         result: dict[str, Any] = {
             "run": str(run.path),
             "model": "samples" if is_sampled else recipe.model.model,
             "data": recipe.data.data,
             "kl_weight": None if is_sampled else kl_weight_of(recipe),
             "num_draws": draws,
-            "notes": list(data.notes),
+            "notes": notes,
         }
         scores, prediction = fit_scores(
             fit, data, num_draws=draws, test_key=keys.test, bound_key=keys.bound
@@ -183,7 +184,7 @@ class Evaluate:
             seconds=time.monotonic() - started,
         )
         result = as_json(result)
-        say_notes(data, terminal)
+        say_notes(notes, terminal)
         flat = {k: v for k, v in result.items() if isinstance(v, float | int)}
         for name, scores in result.get("ood", {}).items():
             flat |= {f"{name} {score}": value for score, value in scores.items()}

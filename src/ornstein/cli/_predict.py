@@ -97,7 +97,7 @@ class Predict:
         for row in zip(*columns.values(), strict=True):
             writer.writerow(map(_cell, row))
         write_atomically(self.output, text.getvalue().encode())
-        say_notes(prepared.data, terminal)
+        say_notes(prepared.data.notes, terminal)
         num_rows = len(next(iter(columns.values())))
         terminal.say(f"Wrote {self.output}: {num_rows} rows of {', '.join(columns)}")
         seconds = time.monotonic() - started

@@ -94,7 +94,7 @@ class Prune:
             ),
         }
         result = as_json(result)
-        say_notes(prepared.data, terminal)
+        say_notes(prepared.data.notes, terminal)
         title = f"{run.path} on the test rows of {prepared.data.name}"
         terminal.grid(title, result["curve"])
         path = run.path / "pruning.json"

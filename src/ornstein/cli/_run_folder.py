@@ -243,12 +243,12 @@ def say_data(data: Data, terminal: Terminal) -> None:
         f"{data.name}: {len(data.train)} training {rows} of {shape}{held}, "
         f"{len(data.test)} test {rows}, {data.task}"
     )
-    say_notes(data, terminal)
+    say_notes(data.notes, terminal)
 
 
-def say_notes(data: Data, terminal: Terminal) -> None:
-    """What readers of scores and predictions must know of the data."""
-    for note in data.notes:
+def say_notes(notes: Iterable[str], terminal: Terminal) -> None:
+    """What readers of scores and predictions must know of data and fit."""
+    for note in notes:
         terminal.say(f"Note: {flagged(note)}")
 
 

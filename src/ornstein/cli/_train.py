@@ -215,11 +215,11 @@ def _carry_out(
         callbacks = [ProgressBar(terminal.errors), calls, *guards, interruption]
         fit = train(prepared, run=run, resume=guard is None, callbacks=callbacks)
         interruption.raise_if_met()
+        written = [save_final(run, fit)]  # first: judging it may fail
         result, prediction = _judge(fit, prepared)
         result |= {"diagnosis": _diagnose(fit, prepared), **(extra or {})}
         result["provenance"] = calls.provenance()
         result = as_json(result)
-        written = [save_final(run, fit)]
         written += _figures(run, fit, prediction, prepared)
         written.append(run.write_result(result))
         _report(result, run, written, terminal)

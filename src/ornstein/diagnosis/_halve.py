@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from ..functions import Integrator
+from ..functions import GridIncrements, Integrator
 from ..sde import Fixed
 
 _Model = TypeVar("_Model")
@@ -27,9 +27,15 @@ def halved(model: _Model) -> _Model:
 
 
 def has_fixed_steps(model: Any) -> bool:
-    """Whether there is a solve whose steps can be halved."""
-    nodes = jax.tree.leaves(model, is_leaf=_is_integrator)
-    return any(map(_is_fixed, nodes))
+    """Whether there is a solve whose steps can be halved.
+
+    A path that is given by its increments says nothing of times between its steps.
+    """
+    is_part = lambda node: isinstance(node, Integrator | GridIncrements)
+    parts = jax.tree.leaves(model, is_leaf=is_part)
+    if any(isinstance(part, GridIncrements) for part in parts):
+        return False
+    return any(map(_is_fixed, parts))
 
 
 def _finer(step: Fixed) -> float:

@@ -1,8 +1,8 @@
 r"""A likelihood that counts the examples wrongly.
 
 Notation: $N$ examples, as in `elbo_loss`, whose loss is $(\beta D - \ell) / N$ for a
-log likelihood $\ell$ and a divergence $D$ of the data set. All three are recorded, so
-that the $N$ that was used can be read off them.
+log likelihood $\ell$ and a divergence $D$ of the data set, the energy of points that
+have a prior in it. All are recorded, so that the $N$ that was used can be read off.
 """
 
 import numpy as np
@@ -51,7 +51,8 @@ def num_data_used(history: dict[str, np.ndarray]) -> float | None:
         return None
     loss, fits, kl = (np.asarray(history[name], np.float64) for name in needed)
     weight = np.asarray(history.get("kl_weight", 1.0))
-    bound = weight * (kl + np.asarray(history.get("local_kl", 0.0))) - fits
+    beside = (history.get(name, 0.0) for name in ("local_kl", "energy"))
+    bound = weight * (kl + sum(map(np.asarray, beside))) - fits
     used = float(np.sum(bound * loss) / np.sum(loss**2)) if np.any(loss) else 0.0
     return used if np.isfinite(used) and used > 0 else None
 

@@ -32,8 +32,7 @@ class Draw(eqx.Module):
     Attributes:
         output: the likelihood's parameters for each row: logits, means.
         kl: KL(q || p) in nats of what all examples share. It counts once per
-            data set, however large the batch. Points that have a prior add their
-            energy to it, and not to `terms`, of which reports are made.
+            data set, however large the batch.
         local_kl: KL in nats of each example's own latents, which scales as its
             likelihood does; zeros for a function without any.
         state: batch statistics for the next call, or `None`.
@@ -46,6 +45,8 @@ class Draw(eqx.Module):
             ratio log q / p with its whole gradient; "rows" if `local_kl` is that of
             each row's own; `None` for all else (closed forms, rows that meet different
             draws of what they share), with which importance weighting is no bound.
+        energy: -log p in nats of points that have a prior beside what is random. A
+            loss counts it as it counts `kl`, and no report of a KL or a bound has it.
     """
 
     _: KW_ONLY
@@ -57,6 +58,7 @@ class Draw(eqx.Module):
     report: SolveReport | None = None
     local_terms: dict[str, Float[Array, " batch"]] = eqx.field(default_factory=dict)
     log_ratio: LogRatio | None = eqx.field(static=True, default=None)
+    energy: Float[Array, ""] | None = None
 
 
 class AbstractRandomFunction(eqx.Module):

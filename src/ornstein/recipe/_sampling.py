@@ -141,6 +141,8 @@ _WHITENED = {
     "prior_scale": 1.0,
 }
 _MINIBATCH = {"num_warmup": 5000, "num_samples": 250, "thin": 20}
+_WHOLE_DATA = {"num_warmup": 200, "num_samples": 100, "thin": 1}
+"""Of kernels that see all images at each step, which cost as much as an epoch."""
 _OF_KERNEL: dict[KernelName, dict[str, Any]] = {
     # As its authors run it: cheap steps, many of them, from optimised members.
     "mclmc": {
@@ -182,6 +184,8 @@ def preset_sampling(
     if kernel is not None:
         if is_minibatch(kernel) and not is_minibatch(options["kernel"]):
             options |= _MINIBATCH
+        if is_minibatch(options["kernel"]) and not is_minibatch(kernel):
+            options |= _WHOLE_DATA
         options |= _OF_KERNEL.get(kernel, {})
         options["kernel"] = kernel
     parts = {}

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._sentence import OptionError
+from .._sentence import Choice, OptionError, Sentence
 from .._types import Params, PyTree
 from ..functions import AbstractRandomFunction, Deterministic, Ensemble
 from ..likelihood import AbstractLikelihood
@@ -39,10 +39,15 @@ def starts_of_members(
         kind = type(model).__name__
         if isinstance(model, Ensemble):
             kind = f"Ensemble of {type(model.members).__name__}"
-        raise TypeError(
-            f"Chains start from the networks of an `Ensemble`, one from each, and got "
-            f"`{kind}`: give `starts` an `Ensemble` of plain networks, or its `Fit`."
+        whose = Choice(
+            "`starts` an `Ensemble` of plain networks, or its `Fit`",
+            "{start_from} a run of `ornstein train {model} ensemble`",
         )
+        template = (
+            "Chains start from the networks of an ensemble, one from each, and got "
+            "`{}`: give {}."
+        )
+        raise TypeError(Sentence(template, kind, whose))
     if model.num_members != num_chains:
         raise OptionError(
             "The ensemble has {} members, from each of which one chain starts, and "

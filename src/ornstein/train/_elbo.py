@@ -190,6 +190,8 @@ class ELBOInfo(eqx.Module):
         output: each member's and draw's likelihood parameters.
         state: batch statistics for the next call, or `None`.
         roughness: $R_K$ of the dynamics; 0 unless they are regularised.
+        energy: of points that have a prior; 0 where there are none. The loss counts it
+            as it counts `kl`.
     """
 
     elbo: Float[Array, ""]
@@ -200,6 +202,7 @@ class ELBOInfo(eqx.Module):
     output: PyTree[Float[Array, "members draws batch ..."]]
     state: eqx.nn.State | None
     roughness: Float[Array, ""]
+    energy: Float[Array, ""]
 
 
 def elbo_loss(
@@ -260,8 +263,9 @@ def elbo_loss(
         roughness = jnp.zeros(())
         if regularise_dynamics is not None and draw.report is not None:
             roughness = draw.report.roughness
+        energy = jnp.zeros(()) if draw.energy is None else draw.energy
         parts = (log_likelihood, draw.kl, draw.local_kl, draw.terms)
-        parts += (jax.tree.map(jnp.mean, draw.local_terms), roughness)
+        parts += (jax.tree.map(jnp.mean, draw.local_terms), roughness, energy)
         return parts, draw.output, draw.state, _Static(draw.log_ratio)
 
     if rematerialise:
@@ -272,10 +276,11 @@ def elbo_loss(
         parts, output, states, log_ratio = _map_draws(
             lambda k: one_draw(member, k, state), keys
         )
-        log_likelihood, kl, local_kl, terms, local_terms, roughness = parts
+        log_likelihood, kl, local_kl, terms, local_terms, roughness, energy = parts
         num_rows = log_likelihood.shape[1]
         objective.check(log_ratio.value, num_rows=num_rows, num_data=num_data)
-        divergence = kl_weight * (kl_factor * kl[:, None] / num_data + local_kl)
+        shared = kl_factor * (kl + energy)[:, None] / num_data
+        divergence = kl_weight * (shared + local_kl)
         loss = objective(
             log_likelihood, divergence, num_data, log_ratio=log_ratio.value
         )
@@ -283,7 +288,7 @@ def elbo_loss(
             loss += regularise_dynamics.weight * jnp.mean(roughness)
         kl, local_kl = total_kl(kl, terms), total_kl(local_kl, local_terms)
         terms |= {name: num_data * each for name, each in local_terms.items()}
-        means = (loss, log_likelihood, kl, local_kl, terms, roughness)
+        means = (loss, log_likelihood, kl, local_kl, terms, roughness, energy)
         means = jax.tree.map(jnp.mean, means)
         return means, output, jax.tree.map(_merge_draws, states)
 
@@ -301,7 +306,7 @@ def elbo_loss(
         keys = jax.random.split(key, model.num_members)
         state, (means, output) = jax.lax.scan(next_member, state, (numbers, keys))
         means = jax.tree.map(jnp.mean, means)
-    loss, log_likelihood, kl, local_kl, terms, roughness = means
+    loss, log_likelihood, kl, local_kl, terms, roughness, energy = means
     info = ELBOInfo(
         elbo=num_data * (log_likelihood - local_kl) - kl,
         log_likelihood=num_data * log_likelihood,
@@ -311,6 +316,7 @@ def elbo_loss(
         output=jax.lax.stop_gradient(output),
         state=state,
         roughness=roughness,
+        energy=energy,
     )
     return loss, info
 

@@ -275,6 +275,7 @@ def fit(
         snr_decay=snr_decay,
         augmentation=augmentation,
         terms=terms,
+        has_energy=draw.energy is not None,
         regularise_dynamics=regularise_dynamics,
     )
     if _keeps_in_memory(data) if in_memory is None else in_memory:

@@ -299,11 +299,14 @@ class Session:
         num_data = self.trainer.num_data
         logger.info(
             "step 0: loss %.4g nats per example; log likelihood %.4g per example, KL "
-            "%.4g per data set of %d (%.3g per example), KL weight %.3g",
+            "%.4g per data set of %d (%.3g per example%s), KL weight %.3g",
             record["loss"],
             record["log_likelihood"] / num_data,
             record["kl"],
             num_data,
             (record["kl"] + record["local_kl"]) / num_data,
+            ""
+            if (energy := record.get("energy")) is None
+            else f"; energy of points {energy / num_data:.3g}",
             record["kl_weight"],
         )

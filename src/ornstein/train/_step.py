@@ -56,6 +56,7 @@ class Trainer(eqx.Module):
         snr_decay: of the gradient's running moments, or `None` for none.
         augmentation: `(x, *, key)` to an augmented x, or `None`.
         terms: names of the parts of the model's KL.
+        has_energy: whether points beside what is random have a prior.
         regularise_dynamics: what the loss adds for rough dynamics, or `None`.
     """
 
@@ -75,6 +76,7 @@ class Trainer(eqx.Module):
     snr_decay: float | None
     augmentation: Callable | None
     terms: tuple[str, ...]
+    has_energy: bool = False
     regularise_dynamics: Roughness | None = None
 
     def init(self, params: PyTree, model_state: eqx.nn.State | None) -> TrainState:
@@ -106,6 +108,7 @@ class Trainer(eqx.Module):
             local_kl=zero,
             terms=dict.fromkeys(self.terms, zero),
             roughness=None if self.regularise_dynamics is None else zero,
+            energy=zero if self.has_energy else None,
         )
         has_snr = self.snr_decay is not None
         return StepRecord(
@@ -207,6 +210,7 @@ class Trainer(eqx.Module):
                 local_kl=info.local_kl,
                 terms={name: info.terms[name] for name in self.terms},
                 roughness=None if self.regularise_dynamics is None else info.roughness,
+                energy=info.energy if self.has_energy else None,
             )
             sums = None
             if isinstance(likelihood, AbstractClassLikelihood):

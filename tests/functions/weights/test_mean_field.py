@@ -13,6 +13,7 @@ from train.linear_model import NOISE, PRIOR, linear_data, mean_field_optimum
 
 from ornstein import nn
 from ornstein.data._base import Split
+from ornstein.diagnosis._num_data import num_data_used
 from ornstein.functions import (
     AbstractFamily,
     AnalyticKL,
@@ -146,7 +147,8 @@ def test_points_energy_is_no_part_of_the_kl():
     energy = -GaussianPrior(PRIOR).log_prob(network.bias)
     kl = total_kl(draw.kl, draw.terms)
     assert float(kl) == pytest.approx(float(model.family.kl(model.prior)), rel=1e-6)
-    assert float(draw.kl) == pytest.approx(float(energy + kl), rel=1e-6)
+    assert float(draw.energy) == pytest.approx(float(energy), rel=1e-6)
+    assert model(jnp.ones((2, 3)), key=jax.random.key(1)).log_ratio == draw.log_ratio
     parts = model.posterior_parts()
     assert "given the others at their mode" in parts.notes[0]
     assert parts.noise_free_twin is not None
@@ -156,6 +158,34 @@ def test_points_energy_is_no_part_of_the_kl():
     of = {"num_epochs": 1, "optimiser": IVON(), "key": jax.random.key(0)}
     with pytest.raises(ValueError, match="`IVON` trains what is not random by its"):
         fit(model, linear_data(), LIKELIHOOD, **of)
+
+
+def test_the_energy_of_points_is_recorded():
+    """In histories, where the rows that a loss counted are read off. Catches (seen) a
+    warning of wrong `num_data` about a fit that is right."""
+    data = linear_data()
+    network = nn.MLP(data.x.shape[1], 1, [40], key=jax.random.key(0))
+    model = MeanField(
+        network,
+        GaussianPrior(0.05),
+        where=lambda net: net.layers[-1].weight,
+        has_prior_on_points=True,
+        init_scale=0.01,
+    )
+    of = {"num_epochs": 3, "batch_size": 10, "kl": KLWeight(0.5)}
+    history = fit(model, data, LIKELIHOOD, key=jax.random.key(1), **of).history
+    assert np.all(history["energy"] > 5 * history["kl"])
+    assert num_data_used(history) == pytest.approx(len(data), rel=1e-3)
+    found = history["log_likelihood"] - history["kl"]
+    np.testing.assert_allclose(history["elbo"], found, rtol=1e-4)
+
+
+def test_points_are_where_something_is_not_random():
+    """Catches a note, and a refusal by `IVON`, of points that there are none of."""
+    network = nn.Linear(3, 1, key=jax.random.key(0))
+    model = MeanField(network, GaussianPrior(1.0), has_prior_on_points=True)
+    assert not model.has_prior_on_points
+    assert model.posterior_parts().notes == ()
 
 
 def test_rows_with_their_own_noise_have_calmer_gradients(split):

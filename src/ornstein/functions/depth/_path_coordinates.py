@@ -149,7 +149,7 @@ class GridIncrements(AbstractPathCoordinates):
                 len(times) - 1,
                 Choice("`Fixed(dt)` with dt", "{dt}"),
                 steps,
-                Choice("`LevyCiesielski` modes", "sample again with {path_modes}"),
+                Choice("`LevyCiesielski` modes", "{path_modes} from the start"),
             )
         return near
 

@@ -9,6 +9,7 @@ from ...nn import fan_ins
 
 _FLAGS = {"sigma": "{sigma}", "scale": "{prior_scale}"}
 """What a command line calls its fields."""
+_NO_NOISE = Choice("`without_noise(model)`", "{model} deterministic {network} odenet")
 
 
 class WeightPrior(eqx.Module):
@@ -36,9 +37,12 @@ class WeightPrior(eqx.Module):
     def __check_init__(self):
         begin, end = self.window
         if not 0 <= begin < end <= 1:
-            raise ValueError(
-                f"`window` must be two depths with 0 <= begin < end <= 1, got "
-                f"{self.window}; for weights without noise use `without_noise(model)`."
+            raise OptionError(
+                "{} must be two depths with 0 <= begin < end <= 1, got {}; for weights "
+                "without noise use {}.",
+                Choice("`window`", "{noise_window}"),
+                Choice(f"{self.window}", f"{begin:g}-{end:g}"),
+                _NO_NOISE,
             )
         for name in ("sigma", "scale"):
             if getattr(self, name) <= 0:
@@ -46,10 +50,7 @@ class WeightPrior(eqx.Module):
                     "{} must be positive, got {}; for weights without noise use {}.",
                     Choice(f"`{name}`", _FLAGS[name]),
                     getattr(self, name),
-                    Choice(
-                        "`without_noise(model)`",
-                        "{model} deterministic {network} odenet",
-                    ),
+                    _NO_NOISE,
                 )
         if self.rate < 0:
             raise OptionError("{rate} must be at least 0, got {}.", self.rate)

@@ -63,11 +63,10 @@ class MeanField(AbstractRandomFunction):
             `lambda net: net.layers[-1]`; all of it by default. Other parameters are
             trained as points.
         has_prior_on_points: whether those points have the prior too. They then go to
-            their mode, as those of `MAP` do: their energy $-\log p$ is added to
-            `Draw.kl`, and so to the loss, where the KL weight counts both. It is none
-            of its terms, and so of no KL or bound that is reported: these are of the
-            random part, given the points, and importance weighting bounds the joint
-            density of data and points.
+            their mode, as those of `MAP` do: their energy $-\log p$ is `Draw.energy`,
+            which the loss counts beside the KL, at the KL weight. It is in no KL and no
+            bound that is reported: these are of the random part, given the points, and
+            importance weighting bounds the joint density of data and points.
         init_scale: the posterior's standard deviations at the start, in the units of
             the weights; or a map from a leaf's means to them, such as
             `lambda mean: 0.1 * jnp.abs(mean) + 1e-3`. At 0.01, a layer of 1,000 inputs
@@ -119,11 +118,10 @@ class MeanField(AbstractRandomFunction):
                 "chosen by `where`): give one with weights."
             )
         self.prior = GaussianPrior(1.0) if prior is None else prior
-        self.has_prior_on_points = has_prior_on_points
-        of_prior = (
-            eqx.combine(params, self._points()) if has_prior_on_points else params
-        )
-        self.prior.check(of_prior)
+        points = self._points() if has_prior_on_points else None
+        self.has_prior_on_points = bool(jax.tree.leaves(points))
+        has_prior = self.has_prior_on_points
+        self.prior.check(eqx.combine(params, points) if has_prior else params)
         params = jax.tree.map(jnp.asarray, params)
         scale = jax.tree.map(lambda mean: _start_scale(init_scale, mean), params)
         self.family = family(params, scale)
@@ -158,18 +156,17 @@ class MeanField(AbstractRandomFunction):
             network = self.with_weights(params)
         output, state, report = call_network(network, x, state)
         kl = self.kl(self.family, self.prior, params)
-        terms = self._terms(kl, params)
-        if self.has_prior_on_points:
-            kl -= self.prior.log_prob(self._points())
+        has_prior = self.has_prior_on_points
         is_shared = isinstance(self.noise, Reparameterised)
         return Draw(
             output=output,
             kl=kl,
             local_kl=no_local_kl(x),
             state=state,
-            terms=terms,
+            terms=self._terms(kl, params),
             report=report,
             log_ratio="shared" if is_shared and self.kl.is_log_ratio else None,
+            energy=-self.prior.log_prob(self._points()) if has_prior else None,
         )
 
     def network_at(self, index: int | Array, *, key: PRNGKeyArray) -> Network:

@@ -169,7 +169,9 @@ MODELS: dict[ModelName, Family] = {
     "sdebnn": Family(
         build_sdebnn,
         frozenset(
-            (_names(ModelOptions, SolverOptions) - {"path_modes"}) | _KL | _DYNAMICS
+            (_names(ModelOptions, SolverOptions) - {"path_modes", "point_scale"})
+            | _KL
+            | _DYNAMICS
         ),
     ),
     "mean-field": Family(_mean_field, frozenset(_NETWORK | _MEAN_FIELD | _KL)),

@@ -18,6 +18,7 @@ class LossRecord(NamedTuple):
         local_kl: of what they have each.
         terms: parts of the KL, by name.
         roughness: $R_K$ of the solves; `None` where it is not in the loss.
+        energy: of points that have a prior; `None` where there are none.
     """
 
     loss: Float[Array, "*steps"]
@@ -27,6 +28,7 @@ class LossRecord(NamedTuple):
     local_kl: Float[Array, "*steps"]
     terms: dict[str, Float[Array, "*steps"]]
     roughness: Float[Array, "*steps"] | None
+    energy: Float[Array, "*steps"] | None
 
 
 class StepRecord(NamedTuple):
@@ -55,10 +57,11 @@ class StepRecord(NamedTuple):
     def by_name(self) -> dict[str, Any]:
         """The numbers under their names in histories and files, in their order."""
         of_loss = self.of_loss._asdict()
-        terms, roughness = of_loss.pop("terms"), of_loss.pop("roughness")
+        terms = of_loss.pop("terms")
+        beside = {name: of_loss.pop(name) for name in ("roughness", "energy")}
         named = of_loss | {name: terms[name] for name in sorted(terms)}
         named |= {"grad_norm": self.grad_norm, "kl_weight": self.kl_weight}
-        named |= {} if roughness is None else {"roughness": roughness}
+        named |= {name: part for name, part in beside.items() if part is not None}
         for name in ("learning_rate", "gradient_snr"):
             by_label = getattr(self, name)
             named |= {_suffixed(name, k): by_label[k] for k in sorted(by_label)}
