@@ -202,6 +202,23 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
             return f"{text} ({row.num_splits:.0f})"
         return f"**{text}**" if row.at_or_better is True else text
 
+    def as_typed_table() -> str:
+        """A row for each model: scores by set, beside what is published of its kind."""
+        rows = files["uci_as_typed"].rows
+        names = list(dict.fromkeys(row.data for row in rows))
+        lines = []
+        for model in dict.fromkeys(row.model for row in rows):
+            ours = {row.data: row for row in rows.where(model=model)}
+            called = "no `--model`" if model == "auto" else f"`--model {model}`"
+            cells = [_typed(ours[n]) if n in ours else "–" for n in names]
+            lines.append([called, *cells])
+            if not ours[min(ours)].has("published_rmse"):
+                continue
+            cells = [_published(ours[n]) if n in ours else "–" for n in names]
+            kind = "MC dropout" if model == "auto" else "its kind"
+            lines.append([f"{kind}, published", *cells])
+        return _markdown(" | " + " | ".join(names), lines)
+
     def uci_beside(method: str) -> str:
         """Its scores minus HMC's on the same splits, a data set after the other."""
         rows = files["uci"].rows.where(method=method).having("rmse_minus_hmc")
@@ -252,12 +269,21 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         inducing_minus_plain,
         len,
     )
-    found += (made, max, min, runs, spread, table, table1, targets)
+    found += (as_typed_table, made, max, min, runs, spread, table, table1, targets)
     return {call.__name__: call for call in (*found, uci_scores, uci_beside)}
 
 
 def _scores(name: str, rmse: float, log_likelihood: float) -> str:
     return f"{rmse:.{3 if name == 'kin8nm' else 2}f} / {shown(log_likelihood, '.2f')}"
+
+
+def _typed(row: Entry) -> str:
+    scores = _scores(row.data, row.rmse, row.log_likelihood)
+    return f"{scores} ({row.num_splits:.0f}; {row.seconds:.0f} s)"
+
+
+def _published(row: Entry) -> str:
+    return _scores(row.data, row.published_rmse, row.published_log_likelihood)
 
 
 def _markdown(head: str, lines: list[list[str]]) -> str:

@@ -68,4 +68,7 @@ def test_rows_have_errors_over_splits():
     assert row["rmse"] == 2
     assert row["rmse_se"] == pytest.approx(1.0)
     assert row["split_numbers"] == [0, 2]
+    assert "r_hat" not in row  # of fits
+    sampled = {n: one | {"r_hat": 1.0 + n} for n, one in found.items()}
+    assert _uci_as_typed._row("yacht", "auto", sampled)["r_hat"] == 2
     assert "rmse_se" not in _uci_as_typed._row("yacht", "auto", {0: found[0]})
