@@ -159,13 +159,16 @@ def _row(
         "num_splits": len(found),
         "split_numbers": list(found),
     }
-    errors = {}
     for score in ("rmse", "log_likelihood", "seconds"):
         values = np.array([one[score] for one in found.values()])
         row[score] = float(values.mean())
         if len(values) > 1:
-            errors[score] = float(values.std(ddof=1) / math.sqrt(len(values)))
-            row[f"{score}_se"] = errors[score]
+            error = values.std(ddof=1) / math.sqrt(len(values))
+            row[f"{score}_se"] = float(error)
+    for score in ("coverage_90", "r_hat"):
+        kept = [one[score] for one in found.values() if score in one]
+        if kept:
+            row[score] = float(np.mean(kept))
     published = PUBLISHED.get(model if model != "auto" else "mc-dropout")
     if published is not None:
         rmse, log_likelihood = published[name]
