@@ -53,6 +53,19 @@ def test_a_row_is_in_the_targets_units(table: Path, model: str):
     assert row["rmse_over_published"] == pytest.approx(row["rmse"] / published)
 
 
+def test_what_is_kept_is_shown_alone(tmp_path: Path):
+    """Catches a table that takes a day before it shows an hour's rows."""
+    of = {"scale": "full", "seed": 0, "say": lambda text: None}
+    study = Study(tmp_path, **of, models=("kept",))
+    assert _uci_as_typed.UCI_AS_TYPED.run(study) == []
+    name, settings = _uci_as_typed._piece(study, "yacht", "ensemble", 3)
+    scores = {"rmse": 0.5, "log_likelihood": -1.0, "seconds": 3.0}
+    study.piece(name, settings, lambda: scores)
+    (row,) = _uci_as_typed.UCI_AS_TYPED.run(study)
+    assert (row["data"], row["model"]) == ("yacht", "ensemble")
+    assert row["split_numbers"] == [3]
+
+
 def test_an_unknown_row_is_refused(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "uci-as-typed", "--models", "ship"]) != 0

@@ -42,6 +42,7 @@ PUBLISHED = {
 _NUM_FEATURES = {"concrete": 8, "yacht": 6, "wine-quality-red": 11, "kin8nm": 8}
 _GAP = "-gap"
 _BESIDE = "hmc"
+KEPT = "kept"
 _NUM_SPLITS: dict[ScaleName, int] = {"quick": 2, "gpu": 20, "full": 20}
 _NUM_DRAWS = 200
 _CHAIN_ROWS = 20
@@ -123,14 +124,19 @@ def _load(name: str, split: int) -> Data:
 
 
 def _asked(models: Sequence[str]) -> list[tuple[str, str]]:
-    """The cells that `yacht`, `hmc` or `yacht/hmc` name, in that order; else all."""
+    """The cells that `yacht`, `hmc` or `yacht/hmc` name, in that order; else all.
+
+    `kept` names none: what is there already is shown, and nothing computed.
+    """
+    if tuple(models) == (KEPT,):
+        return []
     found: dict[tuple[str, str], None] = {}
     for model in models:
         ours = [c for c in _cells() if model in (*c, "/".join(c))]
         if not ours:
             raise OptionError(
                 "{models} {} is no row of `reproduce uci`: give a set ({}), a method "
-                "({}), or both, such as yacht/hmc.",
+                "({}), or both, such as yacht/hmc; or kept, for what is there already.",
                 model,
                 ", ".join(dict.fromkeys(name for name, _ in _cells())),
                 ", ".join(METHODS),

@@ -31,7 +31,7 @@ from ...recipe import (
     train,
 )
 from .._experiment import Experiment, Study
-from ._uci import PUBLISHED as MC_DROPOUT
+from ._uci import KEPT, PUBLISHED as MC_DROPOUT
 
 _NUM_SPLITS: dict[ScaleName, int] = {"quick": 1, "gpu": 20, "full": 20}
 
@@ -84,14 +84,16 @@ def _cells() -> list[tuple[str, ModelName]]:
 
 
 def _asked(study: Study) -> list[tuple[str, ModelName]]:
-    """The cells that `yacht`, `auto` or `yacht/auto` name; else all."""
+    """The cells that `yacht`, `auto` or `yacht/auto` name; none by `kept`; or all."""
+    if study.models == (KEPT,):
+        return []
     found: dict[tuple[str, ModelName], None] = {}
     for model in study.models:
         ours = [c for c in _cells() if model in (*c, "/".join(c))]
         if not ours:
             raise OptionError(
                 "{models} {} is no row of `reproduce uci-as-typed`: give a set ({}), a "
-                "model ({}), or both, such as yacht/auto.",
+                "model ({}), or both, such as yacht/auto; or kept, for what is there.",
                 model,
                 ", ".join(MC_DROPOUT),
                 ", ".join(_MODELS),
