@@ -223,7 +223,8 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         """Its scores minus HMC's on the same splits, a data set after the other."""
         rows = files["uci"].rows.where(method=method).having("rmse_minus_hmc")
         return "; ".join(
-            f"{row.data} {row.rmse_minus_hmc:.2f} ± {row.rmse_minus_hmc_se:.2f} / "
+            f"{row.data} {shown(row.rmse_minus_hmc, '.2f')} ± "
+            f"{row.rmse_minus_hmc_se:.2f} / "
             f"{shown(row.log_likelihood_minus_hmc, '.2f')} ± "
             f"{row.log_likelihood_minus_hmc_se:.2f} ({row.num_splits_beside_hmc})"
             for row in rows
