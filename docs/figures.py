@@ -103,7 +103,7 @@ def implicit_depth(results: Path) -> Data:
 
 def mnist_rows(results: Path) -> Data:
     """The NLL of each method over the rows of MNIST that it was trained on."""
-    rows = read(results / "mnist_rows.json").rows
+    rows = read(results / "mnist_rows.json").rows.lacking("is_augmented")
     names = dict.fromkeys(rows.all("method"))
     return {
         "curves": {name: list(rows.where(method=name).all("nll")) for name in names},

@@ -92,9 +92,17 @@ class Rows(tuple):
         """Those with that value."""
         return Rows(row for row in self if row.has(name))
 
+    def lacking(self, name: str) -> "Rows":
+        """Those without that value."""
+        return Rows(row for row in self if not row.has(name))
+
     def naming(self, part: str, *, by: str) -> "Rows":
         """Those whose text `by` has a part."""
         return Rows(row for row in self if part in row.maybe(by))
+
+    def not_naming(self, part: str, *, by: str) -> "Rows":
+        """Those whose text `by` has no such part."""
+        return Rows(row for row in self if part not in row.maybe(by))
 
     def one(self, **wanted: Any) -> Entry:
         """The only one with these values."""

@@ -219,9 +219,11 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
             lines.append([f"{kind}, published", *cells])
         return _markdown(" | " + " | ".join(names), lines)
 
-    def uci_beside(method: str) -> str:
+    def uci_beside(method: str, *, is_gap: bool = False) -> str:
         """Its scores minus HMC's on the same splits, a data set after the other."""
         rows = files["uci"].rows.where(method=method).having("rmse_minus_hmc")
+        of = rows.naming if is_gap else rows.not_naming
+        rows = of("-gap", by="data")
         return "; ".join(
             f"{row.data} {shown(row.rmse_minus_hmc, '.2f')} ± "
             f"{row.rmse_minus_hmc_se:.2f} / "
@@ -229,6 +231,20 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
             f"{row.log_likelihood_minus_hmc_se:.2f} ({row.num_splits_beside_hmc})"
             for row in rows
         )
+
+    def bde_table() -> str:
+        """MILE as its authors have it, and HMC here, on the same splits."""
+        lines, splits = [], files["bde"].provenance.splits
+        for row in files["bde"].rows:
+            (own,) = files["uci"].rows.where(data=row.data, method="hmc")
+            scores = dict(zip(own.split_numbers, own.splits, strict=True))
+            ours = [scores[split] for split in splits]
+            rmse = sum(error for error, _ in ours) / len(ours)
+            fits = ", ".join(shown(fit, ".2f") for _, fit in ours)
+            theirs = ", ".join(shown(-nll, ".2f") for nll in row.nlls)
+            cells = [f"{row.rmse:.2f} / {theirs}", f"{row.seconds:.0f}"]
+            lines.append([row.data, *cells, f"{rmse:.2f} / {fits}"])
+        return _markdown(" | bde | seconds | `HMC`", lines)
 
     def agreement_table(data: str) -> str:
         """Methods beside the reference, those nearest to it first; or that none is."""
@@ -244,7 +260,7 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         columns = (("", "method"), *judged, *_EFFORT)
         lines = [table([*ceiling, *nearest], *columns)]
         for row in rows.having("failed"):
-            lines.append(f"`{row.method}` has no row: {row.failed}")
+            lines.append(f"`{row.method}` has no row. It ended so: *{row.failed}*")
         return "\n\n".join(lines)
 
     def rhat_sentence(data: str) -> str:
@@ -263,6 +279,7 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
     found = (
         abs,
         agreement_table,
+        bde_table,
         rhat_sentence,
         corruptions,
         exactness_table,

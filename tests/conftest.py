@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jax
+import jaxtyping
 import pytest
 import strict_promotion
 
@@ -24,6 +25,8 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
 
 _SEED_VARIABLE = "ORNSTEIN_TEST_SEED"
 _FINISHED_MODULES = itertools.count(1)
+_MOST_RESIDENT = 4 * 2**30
+"""Bytes of a worker: two of them, and what they start, have 24 GiB."""
 
 
 class GetKey:
@@ -54,6 +57,14 @@ def getkey(request: pytest.FixtureRequest) -> GetKey:
     return GetKey(seed)
 
 
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Without the types that tests execute: what a user meets."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _forget_programs() -> Iterator[None]:
     """Every tenth module's end: over a whole run, compiled programs fill the memory.
@@ -62,8 +73,16 @@ def _forget_programs() -> Iterator[None]:
     it isn't each module's.
     """
     yield
-    if next(_FINISHED_MODULES) % 10 == 0:
+    if next(_FINISHED_MODULES) % 10 == 0 or _resident() > _MOST_RESIDENT:
         jax.clear_caches()
+
+
+def _resident() -> int:
+    """Bytes of memory that this process has; 0 where nobody says."""
+    status = Path("/proc/self/statm")
+    if not status.is_file():
+        return 0
+    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture

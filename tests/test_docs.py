@@ -36,7 +36,7 @@ def names_of(source: Source) -> list[str]:
     """What a room exports, other rooms apart."""
     if source.path.name == "__init__.py":
         imports = [i for i in source.imports if i.name and i.module != source.module]
-        return [i.asname for i in imports if not i.asname.startswith("__")]
+        return [i.asname for i in imports if not i.asname.startswith("_")]
     kinds = (ast.ClassDef, ast.FunctionDef)
     found = [node.name for node in source.tree.body if isinstance(node, kinds)]
     return [name for name in found if not name.startswith("_")]

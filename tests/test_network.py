@@ -24,13 +24,66 @@ def without_attribute(x):
     raise TypeError("unsupported operand")
 
 
-@pytest.mark.parametrize(
-    "network", [of_one_example, eqx.nn.Linear(3, 1, key=jr.key(0)), lambda x: x @ x]
-)
-def test_a_network_that_does_not_fit_the_batch_is_told_of_rows(network):
-    match = r"failed on a batch of shape \(5, 3\) \(.*networks take rows first"
-    with pytest.raises(ValueError, match=match):
+def test_a_network_that_does_not_fit_the_batch_is_told_of_rows():
+    match = r"failed on a batch of shape \(5, 3\) \(.*give rows first"
+    for network in (eqx.nn.Linear(4, 1, key=jr.key(0)), lambda x: x @ x):
+        with pytest.raises(ValueError, match=match):
+            call_network(network, BATCH)
+
+
+def images() -> eqx.nn.Sequential:
+    """As Equinox's users write it: of one image, channels first."""
+    conv_key, head_key = jr.split(jr.key(1))
+    return eqx.nn.Sequential(
+        [
+            eqx.nn.Conv2d(1, 2, 3, key=conv_key),
+            eqx.nn.Lambda(jnp.ravel),
+            eqx.nn.Linear(32, 2, key=head_key),
+        ]
+    )
+
+
+def square() -> eqx.nn.Sequential:
+    """It maps a batch of three rows too, and mixes them."""
+    layers = [
+        eqx.nn.Linear(3, 3, use_bias=False, key=key) for key in jr.split(jr.key(2))
+    ]
+    return eqx.nn.Sequential(layers)
+
+
+ONE_EXAMPLE = {
+    "a function": (of_one_example, (5, 3)),
+    "a layer": (eqx.nn.Linear(3, 1, key=jr.key(0)), (5, 3)),
+    "images": (images(), (5, 1, 6, 6)),
+    "as many rows as features": (square(), (3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_EXAMPLE)
+def test_a_network_of_one_example_is_mapped_over_rows(name):
+    """Catches rows that are mixed by a matrix that they happen to fit (seen)."""
+    network, shape = ONE_EXAMPLE[name]
+    x = jr.normal(jr.key(3), shape)
+    expected = jnp.stack([network(row) for row in x])
+    assert jnp.allclose(call_network(network, x).output, expected, rtol=1e-5)
+
+
+def test_a_network_of_a_batch_is_called_once():
+    """Catches a map over rows of what takes a batch, such as its own mean over rows."""
+    network = lambda x: x - jnp.mean(x, axis=0, keepdims=True)
+    x = jr.normal(jr.key(4), (5, 3))
+    assert jnp.allclose(call_network(network, x).output, network(x))
+
+
+def test_dropout_of_ones_own_is_named():
+    """Catches a complaint about the shape of the batch in its place (seen)."""
+    network = eqx.nn.Sequential(
+        [eqx.nn.Dropout(0.5), eqx.nn.Linear(3, 1, key=jr.key(0))]
+    )
+    with pytest.raises(ValueError, match="has dropout of its own .*MCDropout"):
         call_network(network, BATCH)
+    inference = eqx.nn.inference_mode(network)
+    assert call_network(inference, BATCH).output.shape == (5, 1)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_every_page_of_results_is_there():
     """Catches a page written by hand beside the templates."""
     folder = render.ROOT / "docs" / "results"
     names = {"agreement", "depth", "images", "sequences", "implicit", "samplers"}
-    names |= {"speed"}
+    names |= {"speed", "tables"}
     assert {path.stem for path in folder.glob("*.md")} == names
     assert {path.stem for path in PAGES} == names | {"README"}
 
@@ -94,7 +94,7 @@ def test_numbers_as_readers_meet_them():
 
 def test_readme_is_a_door():
     """Short, and with a picture that is there and small."""
-    assert len(README.splitlines()) <= 130
+    assert len(README.splitlines()) <= 135
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", README)
     assert len(pictures) == 1
     assert (render.ROOT / pictures[0]).stat().st_size < 60_000

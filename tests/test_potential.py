@@ -210,8 +210,8 @@ def test_refusals(network, data):
         refusal(network, data, batch_size=0)
     with pytest.raises(ValueError, match="class"):
         refusal(network, data, Categorical())
-    with pytest.raises(ValueError, match=r"wrap one of a single example"):
-        refusal(eqx.nn.Sequential([eqx.nn.Linear(2, 1, key=jax.random.key(0))]), data)
+    with pytest.raises(ValueError, match=r"failed on a batch of shape"):
+        refusal(eqx.nn.Sequential([eqx.nn.Linear(4, 1, key=jax.random.key(0))]), data)
     with pytest.raises(ValueError, match="`temperature` must be positive, got 0"):
         Tempered(DensityPotential(jnp.sum), 0.0)
     with pytest.raises(ValueError, match="`gradient_noise` must not be negative"):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ._tree import is_at
 from ._types import Array, Float, Int, Params, PyTree
-from .nn import PerExample
+from .nn import PerExample, PerRow
 
 Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
 """A module from a batch (rows first) to the likelihood's parameters of each row."""
@@ -18,6 +18,9 @@ Network: TypeAlias = Callable[..., PyTree[Float[Array, "batch ..."]]]
 _Module = TypeVar("_Module")
 
 _OF_ONE_VECTOR = (eqx.nn.MLP, eqx.nn.Linear)
+
+_PROBE_ROWS = 1_009
+"""A prime, so that no layer has that size, nor a reshaped batch that many rows."""
 
 
 class SolveReport(eqx.Module):
@@ -70,8 +73,18 @@ def as_network(module: Network) -> Network:
             `PerExample`, others are taken as they are.
 
     Raises:
-        TypeError: if it cannot be called.
+        TypeError: if it cannot be called, is a class, or a random function already.
     """
+    if hasattr(module, "num_strata"):
+        raise TypeError(
+            f"A network is needed, got the random function `{type(module).__name__}`: "
+            "give the network that it is made of."
+        )
+    if isinstance(module, type):
+        raise TypeError(
+            f"A network is needed, got the class {module.__name__}: make one, as in "
+            f"{module.__name__}(..., key=jax.random.key(0))."
+        )
     if not callable(module):
         raise TypeError(
             f"A network must be callable, got {type(module).__name__}: give a module "
@@ -79,6 +92,18 @@ def as_network(module: Network) -> Network:
         )
     module = PerExample(module) if isinstance(module, _OF_ONE_VECTOR) else module
     return with_named_state(module)
+
+
+def unwrapped(network: Network) -> Network:
+    """The module that `as_network` was given, where it made it take a batch.
+
+    Args:
+        network: what `as_network` returned, or another.
+    """
+    is_wrapped = isinstance(network, PerExample) and network.num_axes == 1
+    if is_wrapped and isinstance(network.module, _OF_ONE_VECTOR):
+        return network.module
+    return network
 
 
 class NetworkOutput(NamedTuple):
@@ -100,8 +125,9 @@ def call_network(
 ) -> NetworkOutput:
     """Apply a network to a batch, with its batch statistics if it keeps any.
 
-    One that solves differential equations has a method `solve`, from a batch to its
-    output and a `SolveReport`.
+    A network of a single example, as Equinox's own are, is mapped over the rows: which
+    it is, is seen from the shapes that it takes and gives. One that solves differential
+    equations has a method `solve`, from a batch to its output and a `SolveReport`.
 
     Raises:
         ValueError: if the batch has not the shape that it takes, or it loses rows, or
@@ -115,6 +141,7 @@ def call_network(
             "pass `state=fit.state`, or `state=eqx.nn.State(model)` of the random "
             "function for a new one."
         )
+    network = _of_rows(network, x, state)
     try:
         called = _apply(network, x, state)
     except (TypeError, ValueError) as error:
@@ -123,10 +150,11 @@ def call_network(
             f"`{type(network).__name__}` failed on a batch of shape "
             f"{shapes[0] if len(shapes) == 1 else shapes}"
         )
-        if _is_about_shapes(error) or _takes_one_example(network, x, state):
+        if _is_about_shapes(error):
             raise ValueError(
-                f"{failed} ({error}): networks take rows first; wrap one of a single "
-                "example in `ornstein.nn.PerExample`, or `ChannelsFirst` for images."
+                f"{failed} ({error}), and on a single row of it: give rows first of "
+                "the shape that it takes, and wrap one of images with channels first "
+                "in `ornstein.nn.ChannelsFirst`."
             ) from error
         error.add_note(f"{failed}.")
         raise
@@ -135,8 +163,8 @@ def call_network(
         if leaf.ndim == 0 or leaf.shape[0] != num_rows:
             raise ValueError(
                 f"`{type(network).__name__}` returned shape {leaf.shape} for "
-                f"{num_rows} rows, but each row needs its own output: wrap a network "
-                "of a single example in `ornstein.nn.PerExample`."
+                f"{num_rows} rows, but each row needs its own output: give rows first, "
+                "x[None] for a single example."
             )
     return called
 
@@ -158,16 +186,54 @@ def _is_about_shapes(error: Exception) -> bool:
     return "shape" in str(error)
 
 
-def _takes_one_example(
-    network: Network, x: PyTree[Array], state: eqx.nn.State | None
+def _of_rows(network: Network, x: Any, state: eqx.nn.State | None) -> Network:
+    """The network, mapped over the rows if it takes one example and no batch.
+
+    Seen from shapes alone, of a number of rows that is no size of a layer: a matrix of
+    weights may fit as many rows as it has columns.
+    """
+    is_ours = type(network).__module__.partition(".")[0] == __name__.partition(".")[0]
+    if is_ours or getattr(x, "ndim", 0) == 0:
+        return network
+    if _gives_rows(network, x, state):
+        return network
+    mapped = PerExample(network, num_axes=x.ndim - 1)
+    if _gives_rows(mapped, x, state, 2):
+        return mapped
+    if _gives_rows(in_inference(mapped), x, state, 2):
+        raise ValueError(
+            f"`{type(network).__name__}` has dropout of its own (`eqx.nn.Dropout`), "
+            "and nobody gives it keys: leave it out and wrap the network in "
+            "`ornstein.MCDropout`, or give `eqx.nn.inference_mode(network)`."
+        )
+    return network
+
+
+def _gives_rows(
+    network: Network, x: Array, state: eqx.nn.State | None, least_ndim: int = 1
 ) -> bool:
-    """Whether a network that failed on a batch would take its first row."""
-    row = jax.tree.map(lambda leaf: leaf[0], x)
+    """Whether as many rows come out as go in."""
+    is_per_row = lambda node: isinstance(node, PerRow)
+
+    def output(network: Network, x: Array, state: eqx.nn.State | None) -> PyTree:
+        def repeated(node: Any) -> Any:
+            if not is_per_row(node):
+                return node
+            rows = jnp.arange(_PROBE_ROWS) % node.value.shape[0]
+            return PerRow(node.value[rows])
+
+        network = jax.tree.map(repeated, network, is_leaf=is_per_row)
+        return _apply(network, x, state).output
+
+    rows = jax.ShapeDtypeStruct((_PROBE_ROWS, *x.shape[1:]), x.dtype)
     try:
-        eqx.filter_eval_shape(lambda: _apply(network, row, state).output)
+        found = eqx.filter_eval_shape(output, network, rows, state)
     except Exception:
         return False
-    return True
+    return all(
+        leaf.ndim >= least_ndim and leaf.shape[0] == _PROBE_ROWS
+        for leaf in jax.tree.leaves(found)
+    )
 
 
 def batch_states(module: PyTree) -> list[eqx.nn.StateIndex]:

@@ -11,14 +11,15 @@ import pytest
 
 import ornstein as orn
 from ornstein.cli import _audit, main
-from ornstein.cli._run_folder import load_run, read_sample_recipe
 from ornstein.potential import Potential
 from ornstein.recipe import (
     Keys,
     Recipe,
     fit_options,
+    load_run,
     mode_at_start,
     prepare,
+    read_sample_recipe,
     train as recipe_train,
 )
 from ornstein.recipe._run_sampling import potential_arguments
@@ -148,7 +149,8 @@ def test_samples(tmp_path: Path, capsys: pytest.CaptureFixture):
     assert main(["evaluate", str(tmp_path / "run"), "--audit"]) == 0
     assert "The twin without noise is in" in capsys.readouterr().out
     assert read(tmp_path / "run") == found
-    _, prepared, samples = load_run(tmp_path / "run")
+    found_again = load_run(tmp_path / "run").with_rows()
+    prepared, samples = found_again.prepared, found_again.fit
     recipe = read_sample_recipe(RunFolder.open(tmp_path / "run"))
     start = mode_at_start(recipe, prepared)
     like = (start, prepared.likelihood, None)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import ornstein as orn
-from ornstein.cli import _train, main
+from ornstein.cli import main
+from ornstein.cli.commands import _train
 from ornstein.recipe import Keys, Recipe, prepare
 from ornstein.train import ProgressBar
 
@@ -112,7 +113,7 @@ def test_predict_writes_target_units(tmp_path: Path, capsys):
     with table.open(newline="") as file:
         found = list(csv.DictReader(file))
     prepared, fit = by_hand(run)
-    x = orn.data.read_inputs(own, prepared.data)
+    x = orn.data.read_inputs(own, prepared.data).x
     key = Keys.of(prepared.recipe).test
     prediction = orn.predict(fit, x, key=key, num_draws=3)
     mean, scale = prepared.data.y_scaling.mean[0], prepared.data.y_scaling.scale[0]

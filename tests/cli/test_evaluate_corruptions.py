@@ -8,11 +8,10 @@ import jax
 import pytest
 
 from ornstein.cli import main
-from ornstein.cli._evaluate import Evaluate
-from ornstein.cli._run_folder import load_run
+from ornstein.cli.commands._evaluate import Evaluate
 from ornstein.data import Split, load
 from ornstein.evaluation import corruption_scores
-from ornstein.recipe import Keys
+from ornstein.recipe import Keys, load_run
 
 TRAIN = "--model implicit --data digits --num-components 2 --num-draws 1 --test-draws 4"
 TRAIN += " --train-rows 300 --test-rows 60 --batch-size 100 --epochs 1 --width 8"
@@ -40,7 +39,8 @@ def test_evaluate_prints_and_writes_corruptions(run: Path, capsys):
     assert "speckle_noise" in shown
     assert "error std" in shown
     found = json.loads((run / "evaluation.json").read_text())["corruptions"]
-    _, prepared, fit = load_run(run)
+    found_again = load_run(run).with_rows()
+    prepared, fit = found_again.prepared, found_again.fit
     key = jax.random.fold_in(jax.random.fold_in(Keys.of(prepared.recipe).test, 4), 3)
     by_hand = corruption_scores(fit, prepared.data, num_draws=4, key=key, num_rows=25)
     assert found["mce"] == pytest.approx(by_hand["mce"])

@@ -12,7 +12,7 @@ from ornstein.evaluation._evaluate import evaluate
 from ornstein.functions import prune, with_solver
 from ornstein.prediction import FittedModel, predict
 from ornstein.prior import GaussianPrior
-from ornstein.recipe import Keys, Recipe, prepare
+from ornstein.recipe import Keys, Recipe, load_run, prepare
 from ornstein.sde import Fixed
 from ornstein.train import Fit, load_model, load_sparse
 
@@ -99,7 +99,7 @@ def test_what_was_trained_is_kept_before_it_is_judged(tmp_path: Path, monkeypatc
     def fails(*given, **named):
         raise ValueError("out of luck")
 
-    monkeypatch.setattr("ornstein.cli._train.diagnose", fails)
+    monkeypatch.setattr("ornstein.cli._diagnosis.diagnose", fails)
     options = "--data toy/cos --width 4 --steps 3 --model mean-field"
     assert main(["train", *options.split(), "--out", str(path)]) != 0
     assert (path / "checkpoints" / "final.npz").is_file()
@@ -129,6 +129,48 @@ def test_prune_judges_what_it_writes(run: Path, capsys):
     trained = json.loads((run / "result.json").read_text())
     assert result["curve"][0]["nll"] == pytest.approx(trained["nll"], rel=1e-4)
     assert result["sparse_bytes"] == (run / "sparse.npz").stat().st_size
+
+
+POSTHOC = {
+    "laplace": "--curvature last-layer --no-linearised",
+    "swag": "--swag-epochs 3 --swag-rate 0.001",
+}
+
+
+@pytest.mark.parametrize("model", POSTHOC)
+def test_what_is_made_of_a_trained_network(model: str, tmp_path: Path, capsys):
+    """Catches a file that holds the network alone, and twins that are no network."""
+    path = tmp_path / "run"
+    result = train(path, f"--model {model} {POSTHOC[model]}")
+    assert result["epistemic_share"] > 0
+    assert result["num_parameters"] == 13  # of the network
+    assert (result["elbo"] is None) == (model == "swag")
+    assert main(["train", "--resume", str(path)]) == 0
+    capsys.readouterr()
+    args = ["evaluate", str(path), "--audit", "--json"]
+    assert main(args) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rmse"] == pytest.approx(result["rmse"], rel=1e-6)
+    rows = json.loads((path / "audit.json").read_text())["relatives"]
+    twin = next(row for row in rows if row["name"] == "trained without noise")
+    assert twin["gain"] != 0
+    assert load_run(path).fit.model.num_strata == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--model laplace --likelihood cauchy", "--likelihood gaussian, or --model en"),
+        ("--model laplace --network odenet", "--model laplace is made of a network of"),
+        ("--model swag --swag-epochs 1", "--swag-epochs must be at least 2"),
+        ("--model swag --swag-rate 0", "--swag-rate must be positive"),
+        ("--model deterministic --curvature full", "--curvature does nothing for"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_before_training(options, sentence, capsys):
+    """Catches a refusal after hours of training, or in Python's words."""
+    assert main(["train", *TINY.split(), *options.split()]) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ornstein._files import _atomic
 from ornstein.cli import main
 from ornstein.data import load
-from ornstein.data.tables._formulas import escaped, unescaped
+from ornstein.data._formulas import escaped, unescaped
 from ornstein.report import save_figure
 
 NAMES = ("=cmd()|' /C calc'!A0", "@sum(1)", "-2")

@@ -90,11 +90,11 @@ def killed_at(stage: str, run: Path) -> Iterator[None]:
         elif stage == "before its config":
             patch.setattr("ornstein.train.saving._run_folder.write_atomically", kill)
         elif stage == "before training":
-            patch.setattr("ornstein.cli._train.train", kill)
+            patch.setattr("ornstein.cli.commands._train.train", kill)
         elif stage == "in training":
             patch.setattr(ProgressBar, "advance", kill)
         elif stage == "before its result":
-            patch.setattr("ornstein.cli._train._judge", kill)
+            patch.setattr("ornstein.cli.commands._train._judge", kill)
         elif stage == "after its result":
             patch.setattr("ornstein.train.saving._run_folder.RunFolder.complete", kill)
         yield
@@ -147,7 +147,7 @@ def test_overwriting_with_bad_options_leaves_the_old_run(run: Path, finished: Pa
         raise ValueError("refused")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ornstein.cli._train.train", refuse)
+        patch.setattr("ornstein.cli.commands._train.train", refuse)
         assert main([*OVERWRITE, str(run)]) == 2
     assert final_bits(run) == final_bits(finished)
     assert [path.name for path in run.parent.iterdir()] == ["run"]
@@ -211,8 +211,8 @@ def test_a_bad_folder_is_refused_before_any_work(run: Path, monkeypatch, capsys)
     def work(*args: Any, **kwargs: Any) -> None:
         raise Killed
 
-    monkeypatch.setattr("ornstein.cli._train.prepare", work)
-    monkeypatch.setattr("ornstein.cli._sample.prepare", work)
+    monkeypatch.setattr("ornstein.cli.commands._train.prepare", work)
+    monkeypatch.setattr("ornstein.cli.commands._sample.prepare", work)
     tuned = ["train", *TINY.split(), "--tune", "lr", "--out"]
     assert main([*tuned, str(run)]) == 2
     assert "is a run already: go on with" in capsys.readouterr().err
@@ -240,8 +240,8 @@ def test_resuming_reads_the_recipe_under_the_lock(run: Path, monkeypatch):
         raise Killed
 
     _held = lambda: list(_lock._held)
-    monkeypatch.setattr("ornstein.cli._train.read_recipe", read)
-    monkeypatch.setattr("ornstein.cli._sample.read_sample_recipe", read)
+    monkeypatch.setattr("ornstein.cli.commands._train.read_recipe", read)
+    monkeypatch.setattr("ornstein.cli.commands._sample.read_sample_recipe", read)
     for name in ("train", "sample"):
         with pytest.raises(Killed):
             main([name, "--resume", str(run)])
@@ -307,7 +307,7 @@ def test_predict_locks_no_folder_that_it_may_not_write_to(
     def refuse(folder: Path, *, is_shared: bool) -> None:
         raise OSError(errno.EROFS, "Read-only file system", str(folder))
 
-    monkeypatch.setattr("ornstein.cli._predict.lock_folder", refuse)
+    monkeypatch.setattr("ornstein.cli._run_folder.lock_folder", refuse)
     (tmp_path / "x.csv").write_text("x0\n1.0\n")
     arguments = ("x.csv", "-o", "p.csv")
     monkeypatch.chdir(tmp_path)
@@ -359,7 +359,7 @@ def test_a_signal_ends_training_with_a_checkpoint(
 
 def test_a_signal_before_training_leaves_nothing(tmp_path: Path, monkeypatch):
     prepare = lambda recipe: signal.raise_signal(signal.SIGTERM)
-    monkeypatch.setattr("ornstein.cli._train.prepare", prepare)
+    monkeypatch.setattr("ornstein.cli.commands._train.prepare", prepare)
     assert main(["train", *TINY.split(), "--out", str(tmp_path / "run")]) == 143
     assert list(tmp_path.iterdir()) == []
 

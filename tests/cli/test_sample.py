@@ -15,12 +15,12 @@ import pytest
 import ornstein as orn
 from ornstein._sentence import OptionError
 from ornstein.cli import main
-from ornstein.cli._run_folder import load_run
 from ornstein.recipe import (
     KERNELS,
     Keys,
     SampleRecipe,
     check_sampling,
+    load_run,
     open_sampling,
     prepare,
     preset_sampling,
@@ -30,8 +30,9 @@ from ornstein.recipe._run_sampling import potential_arguments
 from ornstein.recipe._sampling_options import SamplingOptions
 from ornstein.sampling import ChainProgress
 
-TINY = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
-TINY += " --num-samples 6 --num-warmup 20 --num-chains 2 --test-draws 12"
+SMALL = "--data toy/cos --width 3"
+SMALL += " --num-samples 6 --num-warmup 20 --num-chains 2 --test-draws 12"
+TINY = f"{SMALL} --kernel hmc --num-integration-steps 2"
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +170,7 @@ def scores_of(samples, prepared):
         ("--network odenet", "--network"),
         ("--num-samples 0", "--num-samples must be positive"),
         ("--num-warmup -1", "--num-warmup must not be negative"),
-        ("--momentum 1.0", "--momentum must be at least 0 and below 1"),
+        ("--kernel sghmc --momentum 1.0", "--momentum must be at least 0 and below 1"),
         ("--step-size -1", "must be positive"),
         ("--kernel gibbs", "--kernel"),
         ("--kernel constant-sgd --step-size 0.1", "finds its own"),
@@ -190,7 +191,7 @@ def test_bad_options_are_one_sentence(options, said, capsys, tmp_path):
 
 
 def test_a_step_size_that_diverges_fails_the_run(capsys, tmp_path):
-    options = f"{TINY} --kernel sgld --step-size 1e6 --out {tmp_path / 'run'}"
+    options = f"{SMALL} --kernel sgld --step-size 1e6 --out {tmp_path / 'run'}"
     assert main(["sample", *options.split()]) == 1
     assert "divide the step size by 10" in capsys.readouterr().err
 
@@ -270,7 +271,7 @@ def test_chains_start_at_the_members_of_a_run(ensemble: Path, tmp_path: Path, ca
     assert main(["sample", *options, "--out", str(path)]) in (0, 1)
     capsys.readouterr()
     _, _, samples = by_hand(path)
-    _, _, fitted = load_run(ensemble)
+    fitted = load_run(ensemble).fit
     assert "those of " in str(samples.starts)
     for number in range(2):
         own = eqx.filter(fitted.model.member(number), eqx.is_array)
@@ -297,7 +298,7 @@ def test_chains_start_at_the_members_of_a_run(ensemble: Path, tmp_path: Path, ca
         ("--train-rows 20", "was trained on other rows"),
         ("--test-rows 5 --train-rows 20", "give both the same --data, --split"),
         ("--start-from nowhere", "nowhere"),
-        ("--start-steps 0", "--start-steps must be positive"),
+        ("--start-from members --start-steps 0", "--start-steps must be positive"),
     ],
 )
 def test_members_of_another_kind_are_refused(
@@ -381,7 +382,7 @@ def test_cycles_of_every_minibatch_kernel(name):
 
 def test_chains_go_round_in_cycles(tmp_path: Path):
     path = tmp_path / "run"
-    options = f"{TINY} --kernel sgld --cycles 2 --thin 3 --step-size 1e-6"
+    options = f"{SMALL} --kernel sgld --cycles 2 --thin 3 --step-size 1e-6"
     assert main(["sample", *options.split(), "--out", str(path)]) == 0
     _, _, samples = by_hand(path)
     sizes = np.asarray(samples.info["step_size"])[0]

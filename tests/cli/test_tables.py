@@ -73,7 +73,7 @@ def test_more_rows_get_shorter_trajectories_and_then_an_ensemble(
         preset_sampling("uci/yacht", num_data=n).sampling.num_integration_steps
         for n in (len(data.train), 300, 1000, 7000, 10_000)
     ]
-    assert num_steps == [1000, 1000, 400, 100, 100]
+    assert num_steps == [1000, 1000, 400, 57, 50]
     monkeypatch.setattr(_hand_over, "MAX_CHAIN_ROWS", len(data.train) - 1)
     ensemble = hand_over(recipe, data)
     assert isinstance(ensemble, Recipe)

@@ -116,7 +116,7 @@ import signal, sys
 
 class Interrupting:
     def find_spec(self, name, *rest):
-        if name == "ornstein":
+        if name == "ornstein.cli":
             try:
                 signal.raise_signal(signal.SIGINT)
             except KeyboardInterrupt:  # as libraries swallow it
@@ -125,6 +125,7 @@ class Interrupting:
 sys.meta_path.insert(0, Interrupting())
 import ornstein_program
 assert "jax" not in sys.modules
+sys.argv = ["ornstein", "info"]
 sys.exit(ornstein_program.main())
 """
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

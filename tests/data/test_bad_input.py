@@ -98,15 +98,22 @@ TEN = "\n".join(f"{i},{i}.5" for i in range(10)) + "\n"
 GOOD = "x,y\n" + TEN
 
 BAD = [
-    ("nan_cell", load_csv("x,y\n1,2.5\n,3.5\n3,1\n"), r"'x' has 1 empty .* row 1"),
-    ("infinite", load_csv("x,y\n1,2.5\ninf,3.5\n3,1\n"), r"1 NaN or inf.* row 1 .*x\)"),
+    (
+        "infinite",
+        load_csv("x,y\n1,2.5\ninf,3.5\n3,1\n"),
+        r"'x' has 'inf' in row 1,.*no finite number",
+    ),
     ("nan_x", load_npz([[1, np.nan]] * 9, [0.5] * 9), r"9 NaN or .* row 0 \(column 1"),
     ("nan_y", load_npz(np.ones((3, 1)), [1, np.nan, np.inf]), r"2 NaN or .* row 1"),
     ("empty", load_csv(""), "is empty: give a header"),
     ("no_rows", load_csv("x,y\n"), "has a header and no rows"),
     ("ragged", load_csv("x,y\n1,2\n1\n"), "cannot be read as CSV .*Expected 2"),
     ("same_names", load_csv("x,x,y\n1,2,3\n"), "two columns of one name"),
-    ("words", load_csv("x,y\nred,1.5\nblue,2.5\n"), "'x' is not numbers .*'red'"),
+    (
+        "a_word",
+        load_csv("x,y\n1,1.5\nblue,2.5\n" + 20 * "3,1\n"),
+        "'x' has 'blue' in row 1",
+    ),
     ("no_target", load_csv(GOOD, None), "needs a target: .* the columns are x, y"),
     ("lost_column", load_csv("x,price\n" + TEN, "prize"), "mean 'price'.* x, price"),
     ("only_target", load_csv("y\n1.5\n2.5\n"), "no column beside y"),

@@ -275,7 +275,7 @@ def test_new_inputs_follow_the_training_scale(tmp_path, rng):
     new = tmp_path / "new.csv"
     np.savetxt(new, x[:, ::-1], "%.17g", ",", header="b,a", comments="")
     expected = (x - scales(data)[0]) / scales(data)[1]
-    np.testing.assert_allclose(od.read_inputs(new, data), expected, rtol=1e-6)
+    np.testing.assert_allclose(od.read_inputs(new, data).x, expected, rtol=1e-6)
 
 
 def test_validation_rows_leave_training_and_its_scale(tmp_path, rng):

@@ -21,7 +21,9 @@ NOISE = RNG.normal(size=(400, 1)).astype(np.float32)
 
 
 def names(found: Diagnosis) -> list[str]:
-    return [finding.name for finding in found.findings]
+    """But for bands: 20 epochs leave none that hold what they say."""
+    each = [finding.name for finding in found.findings]
+    return [name for name in each if name != "coverage-off"]
 
 
 def mean_field(*, learning_rate: float) -> orn.Fit:
@@ -115,7 +117,8 @@ def test_gradients_of_a_dead_group():
     silent = {"gradient_snr_noise": np.zeros(20), "step": np.arange(1, 21) * 10}
     found = diagnose(fit, DATA.test, key=KEY, history=fit.history | silent)
     assert names(found) == ["gradient-noise"]
-    assert "most entries of the noise have none" in found.findings[0].message
+    finding = next(f for f in found.findings if f.name == "gradient-noise")
+    assert "most entries of the noise have none" in finding.message
 
 
 def test_wrong_num_data():

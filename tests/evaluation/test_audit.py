@@ -37,12 +37,17 @@ def relative(kind: str, gain: float, error: float = 0.01) -> Relative:
         ("does nothing", {"silenced": 0.02}, "0.02 ± 0.01"),
         ("in between", {"put back": 0.025, "twin": 0.02}, "too few to tell"),
         ("does", {"put back": 0.5, "twin": 0.2}, "0.2 ± 0.01"),
-        ("in between", {"put back": 0.5}, "none was trained"),
-        ("in between", {"put back": 0.5, "twin": 0.02}, "no other (0.02"),
+        ("in between", {"put back": 0.5}, "no twins were trained"),
+        ("in between", {"put back": 0.5, "twin": 0.02}, "no different (0.02"),
         ("in between", {"put back": 0.5, "twin": -0.2}, "0.2 ± 0.01 nats a row better"),
         ("in between", {"put back": -0.5, "twin": 0.2}, "0.5 ± 0.01 nats a row better"),
         ("in between", {"put back": 0.0, "twin": 0.2}, "no part of it does anything"),
-        ("in between", {"put back": math.inf}, "none was trained"),
+        ("in between", {"put back": math.inf}, "no twins were trained"),
+        (
+            "in between",
+            {"put back": 0.5, "twin": 3e7},
+            "a twin so far behind is broken",
+        ),
     ],
 )
 def test_verdicts(verdict: str, gains: dict[str, float], said: str):
@@ -143,7 +148,7 @@ def test_log_likelihood_bought(fit: FittedModel):
     assert f"± {found.log_likelihood_bought_se:.2g} nats" in found.spent_and_bought
     assert found.num_data == len(DATA.train)
     text = str(found)
-    assert text.endswith("none was trained.")
+    assert text.endswith("is not known.")
     assert "start and path at prior" in text
     assert found.to_json()["verdict"] == found.verdict
 
@@ -317,3 +322,11 @@ def test_samples_of_an_unknown_prior():
     unknown = dataclasses.replace(samples, prior=None)
     with pytest.raises(ValueError, match="give `samples.with_prior"):
         audit(unknown, DATA, key=KEY)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_rows_in_place_of_data_are_refused(fit: FittedModel):
+    """Reported: a split of rows ended in an AttributeError."""
+    split: Any = DATA.train
+    with pytest.raises(TypeError, match="`data` must be a `Data`, got Split"):
+        audit(fit, split, key=KEY)

@@ -148,6 +148,19 @@ def test_gaussian():
     assert set(scores) == {*expected, "nll_se", "calibration_error"}
 
 
+def test_crps_of_many_rows_is_that_of_rows_evenly_spaced(monkeypatch):
+    """Catches the first rows alone, and guesses compared with other rows' targets."""
+    y = np.asarray(OUTPUTS[0, :, 0]) + np.linspace(0, 5, 50)
+    whole = Prediction(OUTPUTS[:, :, :1], Gaussian(0.5))
+    third = Prediction(OUTPUTS[:, ::3, :1], Gaussian(0.5))
+    expected = evaluate(third, y[::3])["crps"]
+    assert evaluate(whole, y)["crps"] != pytest.approx(expected)
+    monkeypatch.setattr("ornstein.evaluation._evaluate._MOST_CRPS_ROWS", 17)
+    scores = evaluate(whole, y)
+    assert scores["crps"] == pytest.approx(expected)
+    assert scores["rmse"] != pytest.approx(evaluate(third, y[::3])["rmse"])
+
+
 def test_cauchy_has_no_variance_but_the_rest():
     """Catches a mean or a variance reported where there is none."""
     y = np.asarray(OUTPUTS[0])

@@ -30,15 +30,29 @@ from PIL import Image
 import ornstein as orn
 import ornstein.data as od
 from ornstein.cli._calls import Calls, read_calls
-from ornstein.cli._run_folder import final_path, load_run, read_recipe
 from ornstein.data.corruptions import _cifar_c
 from ornstein.data.corruptions._corrupted_images import GeneratedCorruptions
 from ornstein.functions import MeanField, prune
 from ornstein.interop._weights_file import WeightsFile
 from ornstein.mcmc import HMC
 from ornstein.prior import GaussianPrior
-from ornstein.recipe import Recipe, prepare, preset_recipe
+from ornstein.recipe import (
+    Recipe,
+    final_path,
+    load_run,
+    prepare,
+    preset_recipe,
+    read_recipe,
+)
 from ornstein.recipe._published import load_row
+from ornstein.report import (
+    ChainRecord,
+    Example,
+    JudgedRows,
+    KeptRows,
+    load_rows,
+    save_rows,
+)
 from ornstein.sampling import load_samples, sample
 from ornstein.studies import Study
 from ornstein.studies.implicit._photographs import _stored
@@ -351,6 +365,28 @@ def record(folder: Path) -> Path:
     return write(folder / "record.json", json.dumps(content | {"nll": 0.5}))
 
 
+def kept_rows(folder: Path) -> Path:
+    column = np.linspace(0.1, 0.9, 6).astype(np.float32)
+    names = ("log_prob", "squared_error", "width")
+    example = Example(0, "a", True, "1", "2", None, (("x", "1"),), encoded("PNG"))
+    rows = JudgedRows(
+        "numbers",
+        6,
+        np.arange(6),
+        dict.fromkeys(names, column),
+        column,
+        {"rmse": 0.1},
+        {"rmse": 1.0},
+        (example,),
+    )
+    traces = np.zeros((1, 2, 5), np.float32)
+    chain = {"divergences": [0.0, 1.0]}
+    chains = ChainRecord(
+        traces, ("output",), 1, column, column, column, traces[0], chain, "apart"
+    )
+    return save_rows(folder, KeptRows(rows, chains))
+
+
 READERS = {
     "csv": Reader(table, read_table),
     "csv inputs": Reader(
@@ -404,6 +440,7 @@ READERS = {
     "calls": Reader(
         made_by_calls, lambda f: read_calls(RunFolder.open(f / "run")), "json"
     ),
+    "test rows": Reader(kept_rows, load_rows, "npz"),
     "trained run": Reader(trained_run, lambda f: load_run(f / "run"), "npz"),
     "samples header": Reader(samples("samples.json"), read_samples, "json"),
     "samples array": Reader(samples("0.npy"), read_samples),

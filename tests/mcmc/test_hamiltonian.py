@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from mcmc.chains import run_chain, run_chains, z_score
 
 from ornstein.mcmc import HMC, Langevin, PartialHMC
+from ornstein.mcmc._hamiltonian import _metropolis
 from ornstein.mcmc._metric import DiagonalMetric
 from ornstein.potential import DensityPotential, Tempered
 
@@ -214,3 +215,17 @@ def test_energy_is_that_of_the_new_state(getkey):
     kinetic = 0.5 * sum(np.sum(np.square(p)) for p in jax.tree.leaves(after.momentum))
     expected = kinetic - log_density(after.position)
     assert info.energy == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_an_enormous_error_of_the_integrator_is_refused_either_way():
+    """Catches a chain that a warm-up's first steps throw where no density is."""
+    here = IntegratorState(jnp.zeros(2), jnp.zeros(2), jnp.zeros(()), jnp.zeros(2))
+    there = jax.tree.map(lambda a: a + 1, here)
+    key = jax.random.key(0)
+    for log_acceptance, is_taken in ((5.0, True), (1e4, False), (-1e4, False)):
+        end, (was_taken, rate, _) = _metropolis(
+            key, jnp.asarray(log_acceptance), here, there
+        )
+        assert bool(was_taken) == is_taken
+        assert float(rate) == float(is_taken)
+        np.testing.assert_array_equal(end.position, jnp.full(2, float(is_taken)))

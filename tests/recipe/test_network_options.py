@@ -138,7 +138,7 @@ def test_presets_follow_the_network():
 
 
 REFUSED = {
-    "unknown": ("digits", "lenet5", {}, "is not one of mlp, lenet"),
+    "unknown": ("digits", "lenet5", {}, "is not one of mlp, hierarchical, lenet"),
     "depth": ("digits", "wide-resnet-27-1", {}, r"must be 6n \+ 4 .* got 27"),
     "depth of a resnet": ("digits", "resnet-21", {}, r"6n \+ 2 .* got 21"),
     "no images": ("toy/cos", "lenet", {}, "lenet takes images, and the rows of toy"),

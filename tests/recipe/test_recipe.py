@@ -27,6 +27,7 @@ from ornstein.recipe.models import (
     _integrators as integrators,
     _likelihoods as likelihoods,
     _networks as networks,
+    _posthoc as posthoc,
 )
 from ornstein.recipe.options import _options as options_module
 from ornstein.recipe.presets import HANDED_OVER
@@ -37,6 +38,7 @@ NAMES = {
     "WeightNoiseName": set(families.WEIGHT_NOISES),
     "LikelihoodName": {"auto", *likelihoods.LIKELIHOODS},
     "NormName": set(networks.NORMS),
+    "CurvatureName": {"auto", *posthoc.STRUCTURES},
     "MixtureKLName": set(families.MIXTURE_KLS),
     "ScheduleName": set(_training.SCHEDULES),
     "EstimatorName": set(integrators.ESTIMATORS),

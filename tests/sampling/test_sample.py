@@ -295,7 +295,7 @@ def test_starts_can_be_given():
         last,
         second.positions,
     )
-    with pytest.raises(ValueError, match="num_chains=3 in front of every leaf"):
+    with pytest.raises(ValueError, match="has 2 positions, and `num_chains` is 3"):
         run(HMC(3), num_chains=3, starts=last)
 
 
@@ -465,3 +465,17 @@ def test_a_start_without_a_density_names_the_term():
             (jnp.zeros((1, 2)), jnp.zeros((2, 2))),
             key=jr.key(0),
         )
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_no_kernel_or_network_is_refused():
+    """Reported: an optimiser for a kernel ended in an AttributeError."""
+    with pytest.raises(TypeError, match=r"`kernel` must be an `AbstractKernel`.*IVON"):
+        run(orn.IVON())
+    model = orn.SDEBNN.for_vectors(2, 1, key=jr.key(0))
+    with pytest.raises(TypeError, match=r"`SDEBNN`: give `orn.whiten\(model\)`"):
+        run(HMC(3), model=model)
+    starts = run(HMC(3), num_chains=3).positions
+    starts = jax.tree.map(lambda a: a[:, -1], starts)
+    with pytest.raises(ValueError, match="has 3 positions.*give `num_chains=3`"):
+        run(HMC(3), starts=starts)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ornstein.cli import main
-from ornstein.cli._reproduce import ExperimentName
+from ornstein.cli.commands._reproduce import ExperimentName
 from ornstein.recipe import _provenance
 from ornstein.studies import EXPERIMENTS, Experiment, Study, _ledger, _train_and_judge
 from ornstein.studies.sdebnn import _fig8

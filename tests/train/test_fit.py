@@ -2,7 +2,6 @@
 
 import logging
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import jaxtyping
 import numpy as np
 import optax
 import pytest
@@ -594,14 +592,6 @@ def test_bad_input_is_one_sentence(options, message):
 def test_bad_groups_are_refused_where_they_are_made(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.fixture
-def unchecked() -> Iterator[None]:
-    """Without the types that tests execute: what a user meets."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.usefixtures("unchecked")

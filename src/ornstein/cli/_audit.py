@@ -15,21 +15,19 @@ from ..network import initial_state
 from ..prediction import Fitted, FittedModel
 from ..recipe import (
     Prepared,
+    final_path,
     find_mode,
+    is_sampled,
     mode_at_start,
     prepare,
+    read_recipe,
+    read_sample_recipe,
+    save_final,
     train,
     with_points,
 )
 from ..sampling import ChainProgress
 from ..train import ProgressBar, RunFolder, checkpoints, load_model
-from ._run_folder import (
-    final_path,
-    is_sampled,
-    read_recipe,
-    read_sample_recipe,
-    save_final,
-)
 from ._signals import Interruption, handled
 from ._terminal import Terminal, as_json
 

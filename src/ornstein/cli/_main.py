@@ -14,29 +14,41 @@ from rich.logging import RichHandler
 
 from ..sampling import StuckChainError
 from ..train import CheckpointError, NonFiniteError
-from ._evaluate import Evaluate
+from ._completion import Completion
 from ._flags import flagged, said
-from ._info import Info
 from ._parse import parse
-from ._predict import Predict
-from ._prune import Prune
-from ._reproduce import Reproduce
-from ._sample import Sample
 from ._signals import Interruption, Terminated, handled
 from ._terminal import Terminal
-from ._train import Train
 from ._usage import UsageError
+from .commands import (
+    Compare,
+    Evaluate,
+    Export,
+    Info,
+    Predict,
+    Prune,
+    Report,
+    Reproduce,
+    Sample,
+    Train,
+)
 
 COMMANDS = {
     "train": Train,
     "sample": Sample,
+    "compare": Compare,
     "evaluate": Evaluate,
     "predict": Predict,
+    "export": Export,
     "prune": Prune,
+    "report": Report,
     "reproduce": Reproduce,
     "info": Info,
+    "completion": Completion,
 }
 """Each a dataclass of its options with `run(terminal, command)` and `json`."""
+
+Completion.commands.update(COMMANDS)
 
 _BAD_INPUT = (ValueError, TypeError, NotImplementedError, OSError, CheckpointError)
 

@@ -10,10 +10,13 @@ from ..recipe import Recipe
 _OWN_FILES = {
     "calls.json",
     "config.json",
+    "data.json",
     "evaluation.json",
     "metrics.jsonl",
     "pruning.json",
+    "report.html",
     "result.json",
+    "test_rows.npz",
 }
 _OWN_FOLDERS = {"checkpoints", "events", "figures"}
 _CLOSED_FOLDERS = {"checkpoints", "events"}  # where a run looks for files by itself
@@ -44,6 +47,8 @@ def check_outputs(
             raise FileNotFoundError(
                 f"There is no folder {path.parent} to write to: make it first."
             )
+        if path.is_dir():
+            raise ValueError(f"{option} {path} is a folder: give a file.")
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             raise ValueError(
                 f"{option} {path} is no regular file that could be written: choose "
@@ -108,7 +113,7 @@ def check_outside(folder: Path, data: str) -> None:
 def inputs_of(recipe: Recipe) -> list[Path]:
     """The files and folders that a recipe reads, of those that are there."""
     data_dir = recipe.data.data_dir or os.environ.get("ORNSTEIN_DATA")
-    names = (recipe.data.data, data_dir, recipe.network.pretrained)
+    names = (recipe.data.data, recipe.data.test, data_dir, recipe.network.pretrained)
     paths = [Path(name).expanduser() for name in names if name]
     return [path for path in paths if path.exists()]
 

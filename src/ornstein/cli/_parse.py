@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from .._version import __version__
 from ..recipe import (
     KernelName,
     ModelName,
@@ -18,13 +19,15 @@ from ..recipe import (
     SampledNetwork,
     SampleRecipe,
     check_numbers,
+    check_read,
     default_model,
     preset_recipe,
     preset_sampling,
+    starts_from_run,
 )
-from ._sample import Sample
-from ._train import Train
-from ._usage import UsageError, speak
+from ._run_folder import chains_of_members
+from ._usage import HELP, HELP_ALL, UsageError, nearest, shown, speak
+from .commands import Sample, Train
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +42,18 @@ class _Peek:
     series: str | None = None
     kernel: KernelName | None = None
     optimiser: OptimiserName | None = None
+    start_from: str | None = None
     epochs: int | None = None
     steps: int | None = None
     num_members: int | None = None
+    likelihood: str | None = None
+    prior: str | None = None
+    latent_noise: str | None = None
+    latent_prior: str | None = None
+
+
+_DECIDES = ("likelihood", "prior", "latent_noise", "latent_prior", "time", "optimiser")
+"""Of those, what decides which other options are read, beside the defaults."""
 
 
 def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
@@ -61,9 +73,16 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         raise UsageError(
             f"a command is missing: give one of {', '.join(commands)}, or --help."
         )
+    if list(args) == ["--version"]:
+        print(f"ornstein {__version__}")
+        raise SystemExit(0)
+    is_help_all = HELP_ALL in args
+    args = [HELP[-1] if arg == HELP_ALL else arg for arg in args]
+    is_help = any(arg in HELP for arg in args)
     if args[0] not in commands and not args[0].startswith("-"):
         raise UsageError(
-            f"there is no command {args[0]!r}: give one of {', '.join(commands)}."
+            f"there is no command {args[0]!r}{nearest(args[0], commands)}: give one of "
+            f"{', '.join(commands)}."
         )
     peek = _peek(args[1:]) if args[0] in ("train", "sample") else _Peek()
     model = peek.model or default_model(peek.data, time=peek.time)
@@ -81,19 +100,20 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         Train: Train(recipe, peek.preset),
         Sample: Sample(_sampling(peek)),
     }
-    choices = tuple(
-        Annotated[
-            command,
-            tyro.conf.subcommand(name, default=defaults[command])
-            if command in defaults
-            else tyro.conf.subcommand(name),
-        ]
-        for name, command in commands.items()
-    )
+    kinds: list[Any] = []
+    for name, command in commands.items():
+        kind, how = command, {}
+        if command in defaults:
+            how = {"default": defaults[command]}
+        if command in defaults and name == args[0] and is_help and not is_help_all:
+            seen = shown(defaults[command], _decided(defaults[command].recipe, peek))
+            kind, how = type(seen.default), seen._asdict()
+        kinds.append(Annotated[kind, tyro.conf.subcommand(name, **how)])
     # Known at run time only, hence no `|`.
     command = speak(
-        typing.Union[choices],  # noqa: UP007
-        args=list(args),
+        typing.Union[tuple(kinds)],  # noqa: UP007
+        commands,
+        args=args,
         prog="ornstein",
         description="Bayesian deep learning by stochastic dynamics.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
@@ -101,7 +121,17 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     if isinstance(command, Train | Sample) and command.resume is not None:
         _check_resume(command, defaults[type(command)])
     check_numbers(command)
+    if isinstance(command, Sample) and command.resume is None:
+        check_read(command.recipe.sampling, defaults[Sample].recipe.sampling)
     return command
+
+
+def _decided(recipe: Any, peek: _Peek) -> Any:
+    """Defaults of a command with what was given and decides which options are read."""
+    parts = (getattr(recipe, field.name) for field in dataclasses.fields(recipe))
+    there = {field.name for part in parts for field in dataclasses.fields(part)}
+    given = {name: getattr(peek, name) for name in _DECIDES if name in there}
+    return recipe.changed(**{name: v for name, v in given.items() if v is not None})
 
 
 def _with_own_budget(recipe: Recipe, peek: _Peek) -> Recipe:
@@ -121,10 +151,20 @@ def _with_own_members(recipe: Recipe, peek: _Peek) -> Recipe:
 
 
 def _sampling(peek: _Peek) -> SampleRecipe:
-    """Defaults of `sample`; the whole parse refuses a network that it does not take."""
+    """Defaults of `sample`; the whole parse refuses a network that it does not take.
+
+    From an ensemble there is a chain a member, of its network.
+    """
     is_known = peek.network in typing.get_args(SampledNetwork)
     network = typing.cast(SampledNetwork, peek.network) if is_known else None
-    return preset_sampling(peek.data, peek.kernel, network)
+    others = starts_from_run(peek.start_from)
+    if network is None and others is not None:
+        network = "mlp"  # of which the members are
+    recipe = preset_sampling(peek.data, peek.kernel, network)
+    if others is None:
+        return recipe
+    sampling = dataclasses.replace(recipe.sampling, **chains_of_members(others))
+    return dataclasses.replace(recipe, sampling=sampling)
 
 
 def _check_resume(given: Train | Sample, default: Train | Sample) -> None:

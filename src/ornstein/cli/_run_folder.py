@@ -2,46 +2,21 @@
 
 import contextlib
 import errno
-import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .._files import UnreadableError, check_regular
+from .._files import lock_folder
 from ..data import Data
 from ..functions import are_whole_rounds
-from ..network import initial_state
-from ..prediction import Fitted, FittedModel
-from ..recipe import (
-    Prepared,
-    Recipe,
-    SampleRecipe,
-    open_sampling,
-    prepare,
-    sampled_prior,
-)
+from ..prediction import Fitted
+from ..recipe import read_recipe
 from ..sampling import SamplingPlan
-from ..train import (
-    CheckpointError,
-    Plan,
-    RunFolder,
-    checkpoints,
-    creating,
-    is_unused,
-    load_hyperparameters,
-    load_model,
-    put_back,
-    save_model,
-)
+from ..train import CheckpointError, Plan, RunFolder, creating, is_unused, put_back
 from ._flags import flagged
 from ._output import check_replaced
 from ._signals import Interruption, handled
 from ._terminal import Terminal
-
-SAMPLES = "samples"
-_MODEL = "final.npz"
-_RECIPE = "sha256 of the recipe"
 
 
 class Untouched:
@@ -165,6 +140,23 @@ def resumable(
         ) from error
 
 
+@contextlib.contextmanager
+def reading(*folders: Path) -> Iterator[None]:
+    """Runs that are not replaced meanwhile; one that nobody may write to is not.
+
+    Args:
+        folders: of the runs.
+    """
+    with contextlib.ExitStack() as stack:
+        for folder in folders:
+            try:
+                stack.enter_context(lock_folder(folder, is_shared=True))
+            except OSError as error:
+                if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+        yield
+
+
 def say_where(run: RunFolder, terminal: Terminal) -> None:
     """Where a new run writes, and where the one is that it replaces."""
     terminal.say(f"Writing to {run.path}")
@@ -187,49 +179,27 @@ def free_folder(data: str) -> Path:
     return path
 
 
-def read_recipe(run: RunFolder) -> Recipe:
-    """The recipe of a run.
+def chains_of_members(path: Path) -> dict[str, Any]:
+    """Options of chains that start at a run's members: one at each, of its network.
 
-    Raises:
-        ValueError: if its config.json is damaged or of another version.
+    Args:
+        path: of the run.
+
+    Returns:
+        Options by name; none of what is no run of an ensemble, which is left to its
+        reader to say.
     """
-    config = _read_config(run)
-    if "sampling" in config:
-        raise ValueError(
-            f"{run.path} is a run of `ornstein sample`: go on with "
-            f"`ornstein sample --resume {run.path}`."
-        )
-    return Recipe.from_json(config["recipe"])
-
-
-def is_sampled(run: RunFolder) -> bool:
-    """Whether a run is one of chains."""
-    return "sampling" in _read_config(run)
-
-
-def read_sample_recipe(run: RunFolder) -> SampleRecipe:
-    """The options of a run of `ornstein sample`.
-
-    Raises:
-        ValueError: if its config.json is damaged, of another version or command.
-    """
-    config = _read_config(run)
-    if "sampling" not in config:
-        raise ValueError(
-            f"{run.path} is a run of `ornstein train`: go on with "
-            f"`ornstein train --resume {run.path}`."
-        )
-    return SampleRecipe.from_json(config["sampling"])
-
-
-def _read_config(run: RunFolder) -> dict[str, Any]:
-    config = run.config
-    if "recipe" not in config:
-        raise ValueError(
-            f"{run.path / 'config.json'} holds no recipe: give a folder that "
-            "`ornstein train` or `sample` wrote."
-        )
-    return config
+    try:
+        recipe = read_recipe(RunFolder(path))
+    except (OSError, ValueError, KeyError, TypeError, CheckpointError):
+        return {}
+    if recipe.model.model != "ensemble":
+        return {}
+    return {
+        "num_chains": recipe.weights.num_members,
+        "width": recipe.model.width,
+        "activation": recipe.model.activation,
+    }
 
 
 def say_data(data: Data, terminal: Terminal) -> None:
@@ -273,73 +243,3 @@ def say_joint_nll(result: dict[str, Any], terminal: Terminal) -> None:
             "nll is of a value: each value's density, averaged over draws. joint_nll "
             "is of a whole series, and only the best draw counts: compare by nll."
         )
-
-
-def save_final(run: RunFolder, fit: Fitted) -> Path:
-    """Write the trained model with its batch statistics, and say where."""
-    path = final_path(run)
-    made_by = {_RECIPE: _digest(run)}
-    tree = (fit.model, fit.likelihood, fit.state)
-    save_model(path, tree, hyperparameters=made_by)
-    return path
-
-
-def _digest(run: RunFolder) -> str:
-    """Of the recipe, which tells one run's model from another's."""
-    text = json.dumps(_read_config(run)["recipe"], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def final_path(run: RunFolder) -> Path:
-    """Where a finished run has its trained model."""
-    return run.checkpoints / _MODEL
-
-
-def check_kept(run: RunFolder) -> None:
-    """Refuse what is in the place of the checkpoints, or of the trained model.
-
-    Raises:
-        CheckpointError: naming what it is.
-    """
-    checkpoints(run.checkpoints)
-    final = final_path(run)
-    try:
-        check_regular(final)
-    except UnreadableError as error:
-        raise CheckpointError(
-            f"{final} should be the trained model's file ({error}): move it away, and "
-            f"{run.resuming} writes the model again from the last checkpoint."
-        ) from error
-
-
-def load_run(path: Path) -> tuple[RunFolder, Prepared, Fitted]:
-    """A finished run: its folder, data, and trained model.
-
-    Raises:
-        CheckpointError: if it is not finished, or its model cannot be read.
-    """
-    run = RunFolder.open(path)
-    config = _read_config(run)
-    check_kept(run)
-    if "sampling" in config:
-        recipe = read_sample_recipe(run)
-        prepared = prepare(recipe.recipe)
-        samples = open_sampling(recipe, prepared, run.checkpoints / SAMPLES)
-        return run, prepared, samples.with_prior(sampled_prior(recipe, prepared))
-    # Its weights are all in the file below: none that it started from are needed.
-    prepared = prepare(read_recipe(run).changed(pretrained=None))
-    final = final_path(run)
-    if not final.is_file():
-        kept = "".join(f"; {old} is the run that it replaces" for old in run.replaced)
-        raise CheckpointError(
-            f"{path} is not finished: go on with `ornstein train --resume {path}`"
-            f"{kept}."
-        )
-    # Files of before have no digest.
-    if load_hyperparameters(final).get(_RECIPE, _digest(run)) != _digest(run):
-        raise CheckpointError(
-            f"{final} is the model of another run, or config.json is another's: put "
-            "the run's own back, or train again."
-        )
-    like = (prepared.model, prepared.likelihood, initial_state(prepared.model))
-    return run, prepared, FittedModel(*load_model(final, like))

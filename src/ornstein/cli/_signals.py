@@ -56,9 +56,11 @@ class Interruption:
         """A signal's handler."""
         del frame
         met = Terminated if number == signal.SIGTERM else KeyboardInterrupt
-        if self._waits and self._met is None:
-            self._met = met
+        is_first, self._met = self._met is None, met
+        if self._waits and is_first:
             return
+        # Kept too: what is raised in a callback of the garbage collector, as JAX has
+        # one, ends there.
         raise met
 
 

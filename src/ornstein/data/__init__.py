@@ -1,12 +1,26 @@
 """Data sets by name, the user's own, and what is done to inputs."""
 
-from ._assemble import assemble as assemble, split_and_assemble as split_and_assemble
-from ._base import Data as Data, Split as Split
+from ._assemble import (
+    assemble as assemble,
+    check_scaling as check_scaling,
+    split_and_assemble as split_and_assemble,
+    standardised as standardised,
+)
+from ._base import Data as Data, Split as Split, raw_rows as raw_rows
 from ._clock import Clock as Clock
+from ._columns import Column as Column, TableEncoding as TableEncoding
 from ._error import DataError as DataError, DataNotFoundError as DataNotFoundError
-from ._inputs import read_inputs as read_inputs
+from ._formulas import escaped as escaped, unescaped as unescaped
+from ._inputs import (
+    Inputs as Inputs,
+    array_inputs as array_inputs,
+    frame_inputs as frame_inputs,
+    read_inputs as read_inputs,
+)
 from ._load import list_data as list_data, load as load
+from ._schema import load_schema as load_schema, save_schema as save_schema
 from ._series import Series as Series
+from ._source import Source as Source
 from ._standardise import (
     Standardisation as Standardisation,
     in_raw_units as in_raw_units,
@@ -47,4 +61,11 @@ from .series import (
     read_names as read_names,
     windows as windows,
 )
-from .tables import escaped as escaped, read_table as read_table, unescaped as unescaped
+from .tables import (
+    LabelledFrame as LabelledFrame,
+    TableOptions as TableOptions,
+    labelled_frame as labelled_frame,
+    labelled_rows as labelled_rows,
+    read_frame as read_frame,
+    read_table as read_table,
+)

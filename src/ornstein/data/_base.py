@@ -8,8 +8,10 @@ import numpy as np
 from jaxtyping import Array, PyTree, Shaped
 
 from ._clock import Clock
+from ._columns import TableEncoding
 from ._error import DataError
 from ._hold_out import hold_out
+from ._source import Source
 from ._standardise import Standardisation
 
 
@@ -59,6 +61,12 @@ class Data(eqx.Module):
         target_names: the columns of `y`, where the source names them.
         notes: sentences to print beside any figure that comes from these data.
         clock: how the times of the user's own sequences became `Series.ts`, or `None`.
+        encoding: how the columns of a user's own table became numbers, or `None`.
+        id_column: of a user's own table, which names the rows, or `None`.
+        image_size: to which a user's own images were brought, or `None`.
+        source: a fingerprint of the user's own file or folder, or `None`.
+        test_names: of the test rows, from the column or the files that name them;
+            empty where nothing does.
     """
 
     name: str
@@ -74,6 +82,11 @@ class Data(eqx.Module):
     target_names: Sequence[str] = ()
     notes: Sequence[str] = ()
     clock: Clock | None = None
+    encoding: TableEncoding | None = None
+    id_column: str | None = None
+    image_size: int | None = None
+    source: Source | None = None
+    test_names: Sequence[str] = ()
 
     @property
     def example_shape(self) -> tuple[int, ...]:
@@ -87,6 +100,36 @@ class Data(eqx.Module):
             return self.num_classes
         shape = self.train.y.shape
         return 1 if len(shape) == 1 else shape[-1]
+
+    def check_same(self, other: "Data") -> None:
+        """Refuse data that would mean something else to a model of these.
+
+        Args:
+            other: read again, perhaps by another version or from another place.
+
+        Raises:
+            DataError: saying what differs.
+        """
+        if self.source is not None and other.source is not None:
+            ours, theirs = self.source, other.source
+            if ours.sha256 != theirs.sha256:
+                raise ours.has_changed()
+        names = ("task", "class_names", "feature_names", "target_names", "encoding")
+        differs = [n for n in names if _listed(self, n) != _listed(other, n)]
+        shape = lambda data: (data.example_shape, len(data.train), len(data.test))
+        differs += ["shape"] * (shape(self) != shape(other))
+        for name in ("x_scaling", "y_scaling"):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if (ours is None) != (theirs is None) or not (
+                ours is None or ours.is_close(theirs)
+            ):
+                differs.append(name)
+        if differs:
+            raise DataError(
+                f"{self.name} is not read as it was when this run learned from it "
+                f"(its {differs[0]} differs): put back the files of then, use the "
+                "version that trained it, or train again."
+            )
 
     def with_validation(self, fraction: float = 0.1, *, seed: int = 0) -> "Data":
         """Hold a part of the training rows out, and standardise by the others alone.
@@ -153,7 +196,8 @@ class Data(eqx.Module):
             raise DataError(f"{self.name} has {len(order)} rows: a gap takes three.")
         inner, outer = order[third:-third], np.r_[order[:third], order[-third:]]
         every = Split(x, y)
-        return self.standardised_again(every.rows(outer), test=every.rows(inner))
+        data = self.standardised_again(every.rows(outer), test=every.rows(inner))
+        return dataclasses.replace(data, test_names=())
 
     def standardised_again(
         self, train: Split, *, test: Split, validation: Split | None = None
@@ -185,3 +229,28 @@ class Data(eqx.Module):
             x_scaling=x_scaling,
             y_scaling=y_scaling,
         )
+
+
+def _listed(data: Data, name: str) -> object:
+    value = getattr(data, name)
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+def raw_rows(
+    data: Data,
+) -> tuple[Shaped[np.ndarray, "rows features"], Shaped[np.ndarray, "rows ..."]]:
+    """All rows, those of the test last, in the units that they came in.
+
+    Args:
+        data: of vectors or images; each example becomes a row of numbers.
+
+    Returns:
+        Features, and class numbers or targets.
+    """
+    splits = [data.train, data.validation, data.test]
+    kept = [split for split in splits if split is not None]
+    x = np.concatenate([np.asarray(split.x) for split in kept])
+    y = np.concatenate([np.asarray(split.y) for split in kept])
+    x = x if data.x_scaling is None else data.x_scaling.undo(x)
+    y = y if data.y_scaling is None else data.y_scaling.undo(y)
+    return x.reshape(len(x), -1), y

@@ -1,15 +1,17 @@
 """Every data set by its name."""
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from .._sentence import Sentence
+from .._sentence import Option, Sentence
 from ._base import Data
 from ._error import DataError, DataNotFoundError, nearest
+from ._source import Source
 from .images import HUB_SETS, digits, hub_set, image_folder
 from .series import SERIES_TOYS, mocap
-from .tables import TOYS, archive, table, toy, uci
+from .tables import TOYS, TableOptions, archive, table, toy, uci
 
 _TABLES = (".csv", ".parquet")
 
@@ -24,6 +26,12 @@ def load(
     target: str | Sequence[str] | None = None,
     task: str | None = None,
     test_fraction: float = 0.2,
+    features: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    id_column: str | None = None,
+    separator: str | None = None,
+    test: str | Path | None = None,
+    image_size: int | None = None,
 ) -> Data:
     """Load a data set: split, checked, and standardised by its training rows.
 
@@ -39,6 +47,14 @@ def load(
         task: for the user's tables and arrays, `"classification"` or `"regression"`;
             `None` decides by the target, and says in `notes` where it had to guess.
         test_fraction: of the user's own rows, for the test.
+        features: for tables, the columns to learn from; by default all that are not
+            named otherwise, but texts that are names and whole numbers that are ids.
+        drop: for tables, columns to leave out.
+        id_column: for tables, the one that names the rows, which is no feature.
+        separator: between the cells of a `.csv`; seen from its header by default.
+        test: for tables, another file, whose rows are the test.
+        image_size: for folders of images, of the sides to which they are cropped and
+            scaled; by default they must be of one size.
 
     Returns:
         The data.
@@ -52,6 +68,29 @@ def load(
     path = Path(name).expanduser()
     suffix = path.suffix.lower()
     is_table = suffix in _TABLES
+    columns = {
+        "features": tuple(features),
+        "drop": tuple(drop),
+        "id_column": id_column,
+        "separator": separator,
+        "test": None if test is None else Path(test).expanduser(),
+    }
+    for option, given in columns.items():
+        if given and not is_table:
+            raise DataError(
+                Sentence(
+                    "{} is for a .csv or .parquet file, and {} is none: leave it out.",
+                    Option(option),
+                    name,
+                )
+            )
+    if image_size is not None and not path.is_dir():
+        raise DataError(
+            Sentence(
+                "{image_size} is for a folder of images, and {} is none: leave it out.",
+                name,
+            )
+        )
     if target is not None and not is_table:
         raise DataError(
             Sentence(
@@ -85,13 +124,17 @@ def load(
     elif name.startswith("uci/"):
         data = uci(name, root, split=split)
     elif is_table:
-        data = table(path, target=target, task=task, **own)
+        data = table(path, TableOptions(target, task, **columns), **own)
     elif suffix == ".npz":
         data = archive(path, task=task, **own)
     elif path.is_dir():
-        data = image_folder(path, **own)
+        data = image_folder(path, size=image_size, **own)
     else:
         raise _unknown(name, path)
+    if data.source is None and path.exists() and not name.startswith("uci/"):
+        num_rows = len(data.train) + len(data.test)
+        source = Source.of([path], num_rows=num_rows)
+        data = dataclasses.replace(data, source=source)
     if validation_fraction == 0:
         return data
     return data.with_validation(validation_fraction, seed=seed)

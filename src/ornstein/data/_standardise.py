@@ -84,6 +84,12 @@ class Standardisation(eqx.Module):
         """Where mean and scale are numbers: squares neither overflowed nor vanished."""
         return np.isfinite(self.mean) & np.isfinite(self.scale) & (self.scale > 0)
 
+    def is_close(self, other: "Standardisation") -> bool:
+        """Whether both are one but for rounding."""
+        pairs = ((self.mean, other.mean), (self.scale, other.scale))
+        close = lambda a, b: a.shape == b.shape and np.allclose(a, b, rtol=1e-6)
+        return all(close(np.asarray(a), np.asarray(b)) for a, b in pairs)
+
     def then(self, second: "Standardisation") -> "Standardisation":
         """`self` and `second` after it, as one."""
         mean = self.mean + self.scale * second.mean

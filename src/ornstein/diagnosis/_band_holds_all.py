@@ -25,8 +25,9 @@ def band_holds_all(evidence: Evidence) -> CheckResult:
     likelihood = of_one_value(evidence.likelihood)
     if not isinstance(likelihood, AbstractLocationScaleLikelihood):
         return NOT_CHECKED
-    prediction, y, seen = evidence.draws.prediction, evidence.y, None
+    (prediction, y), seen = evidence.scored, None
     if isinstance(y, Series):  # each time at which anything is observed is a row
+        prediction, y = evidence.draws.prediction, evidence.y
         mask = np.asarray(y.mask)
         times = mask.any(axis=-1)
         outputs = jax.tree.map(lambda a: a[:, times], prediction.outputs)

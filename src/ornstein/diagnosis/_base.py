@@ -11,6 +11,16 @@ _WIDTH = 88
 SIGMA = Choice("`WeightPrior(sigma=...)`", "{sigma}")
 """The noise of a prior over paths of weights."""
 
+MORE_NETWORKS = Choice(
+    "average over networks (`orn.Ensemble`)", "average over networks ({model} ensemble)"
+)
+"""What helps points that are too sure of themselves."""
+
+MORE_MEMBERS = Choice(
+    "average over more members", "average over more members ({num_members})"
+)
+"""What helps an ensemble that is."""
+
 
 class Finding(NamedTuple):
     """Something wrong with a posterior.
@@ -57,6 +67,17 @@ class CheckResult(NamedTuple):
     numbers: dict[str, float]
     message: str | None = None
 
+
+CHANCE = 0.00135
+"""How often a normal lies three standard deviations above its mean. Errors in counts of
+few rows are no normals: there the tail itself is held against this."""
+
+MATERIAL = 0.02
+"""Two points of coverage or confidence, which is more than anybody acts on. With 2,000
+rows it is three standard errors of a 90 % band; more rows would find smaller faults."""
+
+LEAST_ROWS = 30
+"""Of fewer rows a share says too little to be called off."""
 
 NOT_CHECKED = CheckResult({})
 """What a check says of a model that it does not apply to."""

@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import Array, Float, PRNGKeyArray, PyTree
-from ..data import Series
+from .._sentence import Choice
+from .._types import Array, Float, Int, PRNGKeyArray, PyTree
+from ..data import Series, Split
+from ..evaluation import evidence_bound, num_trained
 from ..functions import AbstractRandomFunction, PosteriorParts, map_draws
 from ..likelihood import (
     AbstractClassLikelihood,
@@ -19,8 +21,17 @@ from ..likelihood import (
     of_one_value,
 )
 from ..network import SolveReport, in_inference
-from ..prediction import Fitted, Prediction
+from ..prediction import Fitted, FittedModel, Prediction, predict
+from ._base import MORE_MEMBERS, MORE_NETWORKS
 from ._halve import on_finer_path
+
+SCORED_ROWS = 2_000
+"""Rows whose bands and probabilities are judged: see `MATERIAL`."""
+
+SCORED_DRAWS = 32
+"""Functions behind them, where no prediction is given. A mixture of S draws is about
+1 / S too narrow in its variance, even where all uncertainty is between draws: bands of
+90 % then hold 89 %."""
 
 SOME_SKILL = 0.1
 """Share of the targets' uncertainty that a fit explains, from which inputs matter."""
@@ -51,6 +62,11 @@ class Evidence:
         num_draws: how many.
         history: arrays over epochs, as `Fit.history`; empty if there is none.
         num_data: examples that the fit was trained on, or `None`.
+        whole: the fit with all its draws, where `fit` has few of many stored ones.
+        scored: a prediction of other rows or draws, and its targets; of too few draws,
+            or if it is `None`, `x` is predicted.
+        train: what the fit was trained on, or `None`.
+        bound: the ELBO of those rows and its standard error, nats; `None` estimates it.
     """
 
     def __init__(
@@ -63,6 +79,10 @@ class Evidence:
         num_draws: int,
         history: dict[str, np.ndarray],
         num_data: int | None,
+        whole: Fitted | None = None,
+        scored: tuple[Prediction, PyTree[Array]] | None = None,
+        train: Split | None = None,
+        bound: tuple[float, float] | None = None,
     ):
         # Of the same law on the same steps, and its path can be met in half steps too.
         self.model = on_finer_path(in_inference(fit.model))
@@ -70,6 +90,10 @@ class Evidence:
         self.x, self.y = x, y
         self.history, self.num_data = history, num_data
         self.key, self.num_draws = key, num_draws
+        self.whole = FittedModel(self.model, fit.likelihood, fit.state)
+        self.whole = self.whole if whole is None else whole
+        self.train = train
+        self._scored, self._bound = scored, bound
 
     def draw(self, model: AbstractRandomFunction) -> RowDraws:
         """The same draws of this fit's model, or of a relative of it."""
@@ -88,6 +112,66 @@ class Evidence:
     def log_prob(self) -> Float[np.ndarray, " rows"]:
         """Of each row's target, nats."""
         return np.asarray(self.draws.prediction.log_prob(self.y), np.float64)
+
+    @functools.cached_property
+    def scored(self) -> tuple[Prediction, PyTree[Array]]:
+        """A prediction of draws enough to judge its bands, and its targets."""
+        is_random = self.posterior.is_random
+        if self._scored is not None:
+            num_draws = jax.tree.leaves(self._scored[0].outputs)[0].shape[0]
+            if num_draws >= SCORED_DRAWS or not is_random:
+                return self._scored
+        if not is_random:
+            return self.draws.prediction, self.y
+        return self._predicted(self.x), self.y
+
+    @functools.cached_property
+    def scored_in_training(self) -> tuple[Prediction, PyTree[Array]]:
+        """The same of some rows of the training data.
+
+        Raises:
+            ValueError: where these are not known.
+        """
+        if self.train is None:
+            raise ValueError("There are no training rows to look at.")
+        rows_key = jax.random.fold_in(self.key, 1)
+        some = some_rows(len(self.train), self.scored[0].num_rows, key=rows_key)
+        seen = self.train.rows(some)
+        x, y = jax.tree.map(jnp.asarray, (seen.x, seen.y))
+        return self._predicted(x), y
+
+    def _predicted(self, x: PyTree[Array]) -> Prediction:
+        num_draws = SCORED_DRAWS if self.posterior.is_random else 1
+        num_strata = self.model.num_strata
+        if not self.posterior.has_stored_samples:  # whole rounds of members
+            num_draws = max(1, num_draws // num_strata) * num_strata
+        return predict(self.whole, x, key=self.key, num_draws=num_draws)
+
+    @functools.cached_property
+    def bound(self) -> tuple[float, float] | None:
+        """The ELBO of the training rows and its standard error, if there is one."""
+        if self._bound is not None or self.train is None:
+            return self._bound
+        if not self.posterior.has_bound:
+            return None
+        found = evidence_bound(
+            self.whole,
+            self.train,
+            key=jax.random.fold_in(self.key, 2),
+            num_draws=self.num_draws,
+            num_rows=SCORED_ROWS,
+        )
+        return found["elbo"], found["elbo_se"]
+
+    @property
+    def num_parameters(self) -> int:
+        """Numbers that training moved, of one member of an ensemble."""
+        return num_trained(self.whole) // self.model.num_members
+
+    @property
+    def more_networks(self) -> Choice:
+        """An ensemble, or a larger one, in the words of a sentence."""
+        return MORE_MEMBERS if self.model.num_members > 1 else MORE_NETWORKS
 
     @functools.cached_property
     def skill(self) -> float:
@@ -125,6 +209,14 @@ class Evidence:
     def posterior(self) -> PosteriorParts:
         """What the family says of itself."""
         return self.model.posterior_parts()
+
+
+def some_rows(
+    num_all: int, num_rows: int, *, key: PRNGKeyArray
+) -> Int[np.ndarray, " rows"]:
+    """Numbers of rows, chosen at random if not all are asked for, in their order."""
+    chosen = np.asarray(jax.random.permutation(key, num_all)[:num_rows])
+    return np.sort(chosen)
 
 
 def _columns(

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._kinds import check_key, check_kind
 from .._sentence import Choice, OptionError
 from .._types import PRNGKeyArray
 from ..data import Data
@@ -17,7 +18,14 @@ from ..functions import (
     HeldAtPrior,
     PosteriorParts,
 )
-from ..prediction import Fitted, FittedByDraw, FittedModel, Prediction, predict
+from ..prediction import (
+    Fitted,
+    FittedByDraw,
+    FittedModel,
+    Prediction,
+    check_fitted,
+    predict,
+)
 from ..train import recompute_statistics
 from ._ablation import nll_gain
 from ._audit_result import Audit, Relative
@@ -100,9 +108,13 @@ def audit(
         The verdict and what it rests on; `str` of it is a table and a sentence.
 
     Raises:
+        TypeError: for a split of rows in place of `Data`.
         ValueError: for a random function that claims no posterior, or a single draw.
         NonFiniteError: if a prediction of the fit is not a number.
     """
+    check_fitted(fit)
+    check_key(key)
+    check_kind("data", data, Data, "orn.data.Data('mine', 'regression', train, test)")
     posterior = fit.model.posterior_parts()
     check_claims(fit.model)
     if num_draws < 2:

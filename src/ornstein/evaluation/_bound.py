@@ -58,12 +58,17 @@ def _bound_parts(
 
 
 def evidence_bound(
-    fit: Fitted, split: Split, *, key: PRNGKeyArray, num_draws: int
+    fit: Fitted,
+    split: Split,
+    *,
+    key: PRNGKeyArray,
+    num_draws: int,
+    num_rows: int = _BOUND_ROWS,
 ) -> dict[str, float]:
     r"""The bound on the evidence of a whole data set, and its parts, in nats.
 
-    Of more than 10,000 rows it is estimated from 10,000 chosen at random. Where the KL
-    of a draw may be another than KL(q || p) (the components' mean of an implicit
+    Of more than `num_rows` rows it is estimated from so many, chosen at random. Where
+    the KL of a draw may be another than KL(q || p) (the components' mean of an implicit
     network) the bound has KL(q || p), whatever the loss had.
 
     Args:
@@ -72,11 +77,12 @@ def evidence_bound(
         split: what it was trained on; of other rows this bounds nothing.
         key: which rows (of many) and which functions.
         num_draws: functions averaged over.
+        num_rows: rows looked at, at most.
 
     Returns:
-        `elbo` and its standard error over draws `elbo_se` (NaN of one draw), `kl`, and
-        the terms of the KL by name: `kl_path`, say. Of series, KLs are summed over
-        them.
+        `elbo` and its standard error `elbo_se` over draws (NaN of one draw) and over
+        rows where not all were looked at, `kl`, and the terms of the KL by name:
+        `kl_path`, say. Of series, KLs are summed over them.
 
     Raises:
         ValueError: for a function without a KL to a prior that anybody knows.
@@ -87,10 +93,11 @@ def evidence_bound(
             f"`{type(fit.model).__name__}` has no KL to a prior that anybody knows, "
             "and so no bound on the evidence: score its predictions by `evaluate`."
         )
-    sums = sums_of_draws(fit, split, key=key, num_draws=num_draws)
+    sums = sums_of_draws(fit, split, key=key, num_draws=num_draws, num_rows=num_rows)
     kls = sums.kls
     elbo = sums.log_likelihood.sum(0) - kls["kl"]
     error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
+    error = math.hypot(error, _rows_error(sums.log_likelihood, sums.part_seen))
     parts = {name: float(np.mean(value)) for name, value in kls.items()}
     found = {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
     if posterior.kl_estimate is None:
@@ -113,7 +120,12 @@ class DrawSums(NamedTuple):
 
 
 def sums_of_draws(
-    fit: Fitted, split: Split, *, key: PRNGKeyArray, num_draws: int
+    fit: Fitted,
+    split: Split,
+    *,
+    key: PRNGKeyArray,
+    num_draws: int,
+    num_rows: int = _BOUND_ROWS,
 ) -> DrawSums:
     """Log likelihoods and KLs behind `evidence_bound`, draw by draw.
 
@@ -122,10 +134,11 @@ def sums_of_draws(
         split: the data set.
         key: which rows (of many) and which functions.
         num_draws: functions.
+        num_rows: rows looked at, at most.
     """
     rows_key, draws_key = jax.random.split(key)
     num_data = len(split)
-    num_rows = min(num_data, _BOUND_ROWS)
+    num_rows = min(num_data, num_rows)
     if isinstance(split.x, Series):
         num_rows = min(num_rows, max(1, _BOUND_TIMES // split.x.num_times))
     chosen = np.asarray(jax.random.permutation(rows_key, num_data)[:num_rows])
@@ -164,12 +177,22 @@ def log_likelihood_bought(ours: DrawSums, theirs: DrawSums) -> tuple[float, floa
         of the rows where not all of them were looked at.
     """
     gains = ours.log_likelihood - theirs.log_likelihood
-    num_blocks, num_draws = gains.shape
-    variance = np.var(gains.sum(0), ddof=1) / num_draws
-    if ours.part_seen < 1:
-        of_block = np.var(gains.mean(1), ddof=1) if num_blocks > 1 else math.inf
-        variance += (1 - ours.part_seen) * num_blocks * of_block
-    return float(gains.sum(0).mean()), math.sqrt(variance)
+    of_draws = np.std(gains.sum(0), ddof=1) / math.sqrt(gains.shape[1])
+    error = math.hypot(of_draws, _rows_error(gains, ours.part_seen))
+    return float(gains.sum(0).mean()), error
+
+
+def _rows_error(
+    log_likelihood: Float[np.ndarray, "blocks draws"], part_seen: float
+) -> float:
+    """Standard error of a sum, of the blocks of rows that might have been others."""
+    num_blocks = log_likelihood.shape[0]
+    if part_seen >= 1:
+        return 0.0
+    if num_blocks < 2:
+        return math.inf
+    of_block = np.var(log_likelihood.mean(1), ddof=1)
+    return math.sqrt((1 - part_seen) * num_blocks * of_block)
 
 
 def series_evidence_bound(

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-import scipy.stats
+import scipy
 
 from .._types import PRNGKeyArray
 from ..data import Split, mix_with_noise, salt_and_pepper

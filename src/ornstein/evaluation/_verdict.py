@@ -8,6 +8,9 @@ _ERRORS = 3.0
 _LEAST = 1e-3
 """Nats a row. A thousandth is a tenth of a percent of each row's probability: less than
 draws of a prediction, or another seed of the training, make."""
+_MOST_OF_A_TWIN = 10.0
+"""Nats a row. A twin that is worse by more is broken (its noise scale collapsed, say),
+and being better than it says nothing."""
 _MOST = 0.05
 """Nats a row. Rows and draws that leave room for more cannot say that a part does
 nothing."""
@@ -25,7 +28,8 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
     if not put_back:  # a posterior of no known prior
         put_back = [r for r in relatives if r.kind == "silenced"]
     moved = [r for r in put_back if _is_worse(r) or _is_better(r)]
-    is_ahead = bool(twins) and all(map(_is_worse, twins))
+    is_fair = all(twin.gain < _MOST_OF_A_TWIN for twin in twins)
+    is_ahead = bool(twins) and is_fair and all(map(_is_worse, twins))
     unknown = [r for r in put_back if abs(r.gain) + _ERRORS * r.gain_se > _MOST]
     if not moved and not is_ahead and not unknown:
         widest = max(put_back, key=lambda r: abs(r.gain))
@@ -44,8 +48,10 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
         few = "rows" if widest.gain_se**2 > 2 * widest.draws_se**2 else "draws"
         said.append(f"which these {few} are too few to tell from nothing")
     said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
+    if not is_fair:
+        said.append("a twin so far behind is broken, and no fair comparison")
     if not twins:
-        said.append("whether twins do as well is not known, for none was trained")
+        said.append("no twins were trained, and whether they do as well is not known")
     return "in between", f"What this posterior does is in between: {'; '.join(said)}."
 
 
@@ -63,7 +69,7 @@ def _compared(relative: Relative) -> str:
         return f"{shown} worse"
     if _is_better(relative):
         return f"{shown} better"
-    return f"no other ({_shown(relative)})"
+    return f"no different ({_shown(relative)})"
 
 
 def _shown(relative: Relative) -> str:

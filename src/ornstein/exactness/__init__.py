@@ -54,6 +54,7 @@ from ._targets import (
     two_features as two_features,
 )
 from ._variational import (
+    draw_laplace as draw_laplace,
     draw_swag as draw_swag,
     fit_mean_field as fit_mean_field,
     mean_field_optimum as mean_field_optimum,

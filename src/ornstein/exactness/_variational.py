@@ -1,8 +1,9 @@
 r"""Variational rows of the exactness table: their optima are known.
 
 Mean-field VI on a Gaussian posterior $N(m, \Lambda^{-1})$ has the mean m and the
-variances $1 / \Lambda_{kk}$, whatever draws estimate its gradient. SWAG is the moments
-of the iterates that it is given.
+variances $1 / \Lambda_{kk}$, whatever draws estimate its gradient. Laplace's
+approximation of it, with the whole Gauss-Newton matrix, is that posterior. SWAG is the
+moments of the iterates that it is given.
 """
 
 import math
@@ -15,9 +16,12 @@ import numpy as np
 import optax
 
 from .._types import Float, PRNGKeyArray
-from ..functions import SWAG, AbstractWeightNoise, MeanField
+from ..data import Split
+from ..functions import MAP, SWAG, AbstractWeightNoise, MeanField
+from ..likelihood import Gaussian
 from ..nn import Linear
-from ..prior import AbstractPrior
+from ..prior import AbstractPrior, GaussianPrior
+from ..train import FullGGN, fit, fit_laplace
 from ._chains import Estimate, estimate
 from ._targets import LinearRegression, Moments, flat
 
@@ -25,6 +29,7 @@ NUM_FITS = 64
 _NUM_STEPS = 3000
 _LEARNING_RATE = 0.05
 _NUM_SWAG_DRAWS = 16_384
+_NUM_LAPLACE_DRAWS = 16_384
 
 
 def mean_field_optimum(target: LinearRegression) -> Moments:
@@ -68,13 +73,13 @@ def fit_mean_field(
         updates, state = optimiser.update(jax.grad(loss)(params, key), state)
         return (optax.apply_updates(params, updates), state), None
 
-    def fit(key):
+    def fit_one(key):
         keys = jax.random.split(key, _NUM_STEPS)
         (fitted, _), _ = jax.lax.scan(step, (params, optimiser.init(params)), keys)
         function: Any = eqx.combine(fitted, rest)
         return flat(function.family.mean), flat(function.family.scale)
 
-    means, scales = jax.jit(jax.vmap(fit))(jax.random.split(key, NUM_FITS))
+    means, scales = jax.jit(jax.vmap(fit_one))(jax.random.split(key, NUM_FITS))
     means, variances = (
         np.asarray(means, np.float64),
         np.asarray(scales, np.float64) ** 2,
@@ -84,6 +89,40 @@ def fit_mean_field(
         Moments(means.mean(axis=0), np.diag(variances.mean(axis=0))),
         Moments(error(means), np.diag(error(variances))),
     )
+
+
+def draw_laplace(
+    target: LinearRegression, *, linearised: bool, key: PRNGKeyArray
+) -> Estimate:
+    """Moments of the weights that Laplace's approximation of a trained mode draws.
+
+    Where outputs are linear in the weights it is the posterior, whichever is drawn: the
+    linearised network or the network with drawn weights.
+
+    Args:
+        target: the data and the likelihood.
+        linearised: which.
+        key: of the draws.
+    """
+    dim = target.x.shape[1]
+    network = Linear(dim, 1, use_bias=False, key=jax.random.key(0))
+    rows = target.x.astype(np.float32), target.y.astype(np.float32)[:, None]
+    trained = fit(
+        MAP.of(network, GaussianPrior(target.prior_scale)),
+        Split(*rows),
+        Gaussian(target.scale),
+        key=jax.random.key(1),
+        num_epochs=_NUM_STEPS,
+        batch_size=len(target.x),
+        learning_rate=_LEARNING_RATE,
+    )
+    model = fit_laplace(
+        trained, Split(*rows), structure=FullGGN(), linearised=linearised
+    ).model
+    # On the unit vectors a linear layer shows its weights.
+    weights = lambda index: model(jnp.eye(dim), key=key, index=index).output[:, 0]
+    draws = jax.jit(jax.vmap(weights))(jnp.arange(_NUM_LAPLACE_DRAWS))
+    return estimate(draws[:, None])
 
 
 def swag_moments(iterates: Float[np.ndarray, "iterates dim"], rank: int) -> Moments:

@@ -95,6 +95,7 @@ from .nodes import (
 from .weights import (
     MAP as MAP,
     SWAG as SWAG,
+    AbstractDeviation as AbstractDeviation,
     AbstractFamily as AbstractFamily,
     AbstractWeightKL as AbstractWeightKL,
     AbstractWeightNoise as AbstractWeightNoise,
@@ -102,6 +103,10 @@ from .weights import (
     Deterministic as Deterministic,
     Ensemble as Ensemble,
     Flipout as Flipout,
+    FromPrior as FromPrior,
+    IndependentNormal as IndependentNormal,
+    JointNormal as JointNormal,
+    LaplaceApproximation as LaplaceApproximation,
     LocalReparameterised as LocalReparameterised,
     MCDropout as MCDropout,
     MeanField as MeanField,

@@ -22,3 +22,4 @@ from ._units import (
     row_scores as row_scores,
     unit_log_prob as unit_log_prob,
 )
+from ._weighted import Weighted as Weighted, WeightedTargets as WeightedTargets

@@ -6,6 +6,7 @@ minus our energies.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,9 @@ from .._types import Array, Bool, Float, Params, PRNGKeyArray
 from ._base import MCMCInfo
 from ._metric import DiagonalMetric
 from ._state import MCMCState
+
+_LARGEST_ERROR = 100.0
+"""Nats: a trajectory whose energy is off by more followed no dynamics."""
 
 LogDensityFn = Callable[[Params], Float[Array, ""]]
 
@@ -50,7 +54,7 @@ def move_by_trajectory(
         metric.kinetic_energy,
         state.step_size,
         num_integration_steps,
-        sample_proposal=static_binomial_sampling if is_adjusted else _take_proposal,
+        sample_proposal=_metropolis if is_adjusted else _take_proposal,
     )
     start = integrator_state(state, momentum)
     # blackjax negates the proposal's momentum, which makes the move its own inverse;
@@ -90,6 +94,28 @@ def move_state(
         step_size=state.step_size,
         inverse_mass=state.inverse_mass,
         adaptation=state.adaptation,
+    )
+
+
+def _metropolis(
+    key: PRNGKeyArray,
+    log_acceptance: Float[Array, ""],
+    start: IntegratorState,
+    proposal: IntegratorState,
+) -> Any:
+    """As blackjax's, and never across an error of the integrator that is enormous.
+
+    One that lowers the energy would always be accepted, and a warm-up's first steps
+    may so throw a chain where no density is, and where it stays. Refused both ways, it
+    leaves the balance as it is.
+    """
+    is_sane = jnp.abs(log_acceptance) < _LARGEST_ERROR
+    log_acceptance = jnp.where(is_sane, log_acceptance, -jnp.inf)
+    return static_binomial_sampling(
+        key,
+        log_acceptance,  # pyright: ignore[reportArgumentType]
+        start,
+        proposal,
     )
 
 

@@ -8,7 +8,7 @@ ranks are beyond single precision.
 import math
 
 import numpy as np
-import scipy.stats
+import scipy
 
 from .._types import Float
 from ._arrays import AnyArray

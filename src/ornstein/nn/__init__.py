@@ -66,6 +66,7 @@ from .architectures import (
     AlexNet as AlexNet,
     ConvBlock as ConvBlock,
     FixupLayer as FixupLayer,
+    HierarchicalMLP as HierarchicalMLP,
     LeNet as LeNet,
     MakeTimeLayer as MakeTimeLayer,
     NormedConvBlock as NormedConvBlock,

@@ -6,6 +6,10 @@ from ._bands import (
     BAND_QUANTILES as BAND_QUANTILES,
     predictive_bands as predictive_bands,
 )
+from ._comparison import (
+    ComparedMethod as ComparedMethod,
+    method_comparison as method_comparison,
+)
 from ._curves import method_curves as method_curves
 from ._densities import sampled_densities as sampled_densities
 from ._ellipses import covariance_ellipses as covariance_ellipses

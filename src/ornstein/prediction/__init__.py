@@ -4,8 +4,9 @@ from ._fitted import (
     Fitted as Fitted,
     FittedByDraw as FittedByDraw,
     FittedModel as FittedModel,
+    check_fitted as check_fitted,
 )
-from ._predict import predict as predict
+from ._predict import pad_few as pad_few, predict as predict
 from ._prediction import Prediction as Prediction
 from ._recalibrate import (
     IsotonicRegression as IsotonicRegression,

@@ -1,6 +1,6 @@
 """What a fit is to whoever predicts with it."""
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 
@@ -49,3 +49,18 @@ class FittedModel(NamedTuple):
     model: AbstractRandomFunction
     likelihood: AbstractLikelihood
     state: eqx.nn.State | None = None
+
+
+def check_fitted(fit: Any) -> None:
+    """Refuse what is no fit, such as a network or a random function alone.
+
+    Raises:
+        TypeError: saying what to give.
+    """
+    is_fit = hasattr(fit, "model") and hasattr(fit, "state")
+    if not (is_fit or isinstance(fit, FittedByDraw)):  # samples compute theirs
+        raise TypeError(
+            f"`fit` must be what `orn.fit` or `orn.sample` returned, got "
+            f"{type(fit).__name__}: of a random function alone write "
+            "orn.prediction.FittedModel(model, likelihood)."
+        )

@@ -1,6 +1,7 @@
 """Every choice of a run as options, and the run that they mean."""
 
-from ._check_sampling import check_sampling as check_sampling
+from ._check_sampling import check_read as check_read, check_sampling as check_sampling
+from ._export_run import Exported as Exported, description_of as description_of
 from ._hand_over import (
     MAX_CHAIN_ROWS as MAX_CHAIN_ROWS,
     check_handed_over as check_handed_over,
@@ -22,6 +23,21 @@ from ._published import (
     with_seed as with_seed,
 )
 from ._recipe import Recipe as Recipe
+from ._run_files import (
+    SAMPLES as SAMPLES,
+    check_kept as check_kept,
+    final_path as final_path,
+    is_sampled as is_sampled,
+    keep_schema as keep_schema,
+    read_recipe as read_recipe,
+    read_sample_recipe as read_sample_recipe,
+    save_final as save_final,
+)
+from ._run_prediction import (
+    RunPrediction as RunPrediction,
+    by_target as by_target,
+    numbers_in_units as numbers_in_units,
+)
 from ._run_sampling import (
     check_members as check_members,
     find_mode as find_mode,
@@ -41,6 +57,16 @@ from ._sampling_options import (
     starts_from_run as starts_from_run,
 )
 from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
+from ._table_fit import (
+    TableFit as TableFit,
+    TablePrediction as TablePrediction,
+    fit_table as fit_table,
+    table_inputs as table_inputs,
+    table_methods as table_methods,
+    table_recipe as table_recipe,
+    weighted_rows as weighted_rows,
+)
+from ._trained_run import TrainedRun as TrainedRun, load_run as load_run
 from ._training import (
     Keys as Keys,
     Prepared as Prepared,
@@ -50,6 +76,7 @@ from ._training import (
     train as train,
     with_points as with_points,
 )
+from ._unread_options import unread_options as unread_options
 from .checks import check_recipe as check_recipe
 from .inputs import (
     SeriesInputs as SeriesInputs,

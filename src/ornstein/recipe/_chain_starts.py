@@ -27,7 +27,7 @@ def starts_file(samples: Path) -> Path:
 def choose_starts(
     start_from: str,
     arguments: dict[str, Any],
-    file: Path,
+    file: Path | None,
     *,
     num_chains: int,
     num_steps: int,
@@ -44,7 +44,7 @@ def choose_starts(
     Args:
         start_from: "prior", "members", or the run that `members` are of.
         arguments: network, data, likelihood and priors, as `Potential` takes them.
-        file: where they are kept; those that are there are read.
+        file: where they are kept, if they are; those that are there are read.
         num_chains: side by side.
         num_steps: of members that are optimised.
         batch_size: rows behind such a step; all of them if `None`.
@@ -61,7 +61,7 @@ def choose_starts(
     """
     if start_from == FROM_PRIOR:
         return None
-    if file.exists():
+    if file is not None and file.exists():
         return _load(file, Potential(**arguments), num_chains)
     if start_from == FROM_MEMBERS:
         names = ("network", "split", "likelihood")
@@ -82,6 +82,8 @@ def choose_starts(
         assert members is not None
         starts = starts_of_members(members, Potential(**arguments), num_chains)
         starts = starts._replace(how=f"{starts.how}: those of {start_from}")
+    if file is None:
+        return starts
     file.parent.mkdir(parents=True, exist_ok=True)
     save_model(file, starts.positions, hyperparameters={"how": starts.how})
     return starts

@@ -1,11 +1,12 @@
 """What chains' options cannot be."""
 
 from .._sentence import Option, OptionError, does_nothing
+from ._chain_starts import FROM_MEMBERS
 from ._kernels import SOME_ROWS, build_kernel, is_minibatch
 from ._recipe import sizes
-from ._sampling_options import OF_WHITENED, SamplingOptions
+from ._sampling_options import OF_WHITENED, KernelName, SamplingOptions
 from .checks import check_standard_prior
-from .models import WHITENED
+from .models import STANDARD_NORMAL, WHITENED
 from .options import check_numbers
 
 
@@ -31,19 +32,21 @@ def check_sampling(options: SamplingOptions) -> None:
             "{momentum} must be at least 0 and below 1, got {}.",
             options.momentum,
         )
-    if options.network == WHITENED:
-        check_standard_prior(options.prior, options.prior_scale, "prior_scale")
-    else:
+    if options.network in STANDARD_NORMAL:
+        prior = (options.prior, options.prior_scale)
+        check_standard_prior(options.network, prior, "prior_scale")
+    if options.network != WHITENED:
         _check_no_path(options)
     if options.expand_parameters and not sizes(options.width, "width"):
         raise OptionError(
             "{expand_parameters} does nothing for a network without hidden units: "
             "leave it out, or give {width} such as 50-50."
         )
-    if options.expand_parameters and options.network == WHITENED:
+    if options.expand_parameters and options.network in STANDARD_NORMAL:
         raise OptionError(
             "{expand_parameters} changes the prior of weight matrices, and {network} "
-            "sdebnn has standard normals in their place: leave it out."
+            "{} has standard normals in their place: leave it out.",
+            options.network,
         )
     if options.kernel == "constant-sgd" and options.step_size is not None:
         raise OptionError(
@@ -57,14 +60,63 @@ def check_sampling(options: SamplingOptions) -> None:
             options.num_samples,
             options.cycles,
         )
-    has_cycles = is_minibatch(options.kernel) and options.kernel != "constant-sgd"
-    if options.cycles > 0 and not has_cycles:
+    if options.cycles > 0 and not has_cycles(options.kernel):
         raise OptionError(
             "{cycles} does nothing for {kernel} {}, which finds its own step size: "
             "leave it out, or take sgld, sghmc, psgld or another that sees batches.",
             options.kernel,
         )
     build_kernel(options, SOME_ROWS)
+
+
+def unread_by_chains(options: SamplingOptions) -> set[str]:
+    """Options that the kernel, the network or the chains' starts never read.
+
+    Args:
+        options: of which these decide.
+    """
+    unread = set(_unread_by_kernel(options))
+    if options.network != WHITENED:
+        unread.update(OF_WHITENED)
+    if options.kernel == "constant-sgd":
+        unread.add("step_size")
+    if not has_cycles(options.kernel):
+        unread.add("cycles")
+    return unread
+
+
+def check_read(options: SamplingOptions, default: SamplingOptions) -> None:
+    """Refuse a change to what the kernel, or the chains' starts, never read.
+
+    Args:
+        options: as they were given.
+        default: those of the preset, which need not all be read.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    for name, why in _unread_by_kernel(options).items():
+        if getattr(options, name) != getattr(default, name):
+            raise does_nothing(name, why, getattr(options, why))
+
+
+def _unread_by_kernel(options: SamplingOptions) -> dict[str, str]:
+    """With the option that decides it."""
+    kernel = options.kernel
+    is_read = {
+        "batch_size": is_minibatch(kernel),
+        "momentum": kernel in ("partial-hmc", "sghmc", "sgnht"),
+        "num_integration_steps": kernel in ("hmc", "partial-hmc"),
+    }
+    unread = {name: "kernel" for name, read in is_read.items() if not read}
+    if options.start_from != FROM_MEMBERS:
+        unread["start_steps"] = "start_from"
+    return unread
+
+
+def has_cycles(kernel: KernelName) -> bool:
+    """Whether a kernel's step size may go in cycles."""
+    return is_minibatch(kernel) and kernel != "constant-sgd"
 
 
 def _check_no_path(options: SamplingOptions) -> None:

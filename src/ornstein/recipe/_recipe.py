@@ -13,6 +13,7 @@ from .options import (
     LikelihoodOptions,
     ModelOptions,
     NetworkOptions,
+    PosthocOptions,
     SeriesOptions,
     SolverOptions,
     TrainingOptions,
@@ -31,6 +32,7 @@ class Recipe:
         network: the plain network inside it.
         implicit: the noise on its nodes.
         weights: how a plain network becomes random.
+        posthoc: what is made of it once it is trained.
         latent: the latent path of each sequence.
         likelihood: what an output says about a target.
         solver: how the equations are solved.
@@ -43,6 +45,7 @@ class Recipe:
     network: NetworkOptions = dataclasses.field(default_factory=NetworkOptions)
     implicit: ImplicitOptions = dataclasses.field(default_factory=ImplicitOptions)
     weights: WeightOptions = dataclasses.field(default_factory=WeightOptions)
+    posthoc: PosthocOptions = dataclasses.field(default_factory=PosthocOptions)
     latent: LatentOptions = dataclasses.field(default_factory=LatentOptions)
     likelihood: LikelihoodOptions = dataclasses.field(default_factory=LikelihoodOptions)
     solver: SolverOptions = dataclasses.field(default_factory=SolverOptions)

@@ -44,9 +44,10 @@ def has_starts(folder: Path) -> bool:
 def run_sampling(
     recipe: SampleRecipe,
     prepared: Prepared,
-    folder: Path,
+    folder: Path | None,
     *,
     members: Fit | None = None,
+    num_data: int | None = None,
     resume: bool = False,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> PosteriorSamples:
@@ -55,21 +56,22 @@ def run_sampling(
     Args:
         recipe: the options.
         prepared: what `prepare(recipe.recipe)` built.
-        folder: of the samples.
+        folder: of the samples; `None` keeps them in memory.
         members: of the run at which chains start, if they do.
+        num_data: rows that default step sizes are for, if they are weighted.
         resume: go on with the chains there.
         callbacks: hear about the chains.
     """
     options = recipe.sampling
     arguments = potential_arguments(recipe, prepared)
-    num_data = len(prepared.data.train)
+    num_data = len(prepared.data.train) if num_data is None else num_data
     kernel = build_kernel(options, num_data)
     batch_size = options.batch_size if kernel.is_minibatch else None
     key = Keys.of(prepared.recipe).fit
     starts = choose_starts(
         options.start_from,
         arguments,
-        starts_file(folder),
+        None if folder is None else starts_file(folder),
         num_chains=options.num_chains,
         num_steps=options.start_steps,
         batch_size=batch_size,

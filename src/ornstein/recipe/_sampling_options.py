@@ -22,7 +22,7 @@ KernelName = Literal[
     "sgnht",
 ]
 """What `ornstein sample --kernel` takes."""
-SampledNetwork = Literal["mlp", "sdebnn"]
+SampledNetwork = Literal["mlp", "hierarchical", "sdebnn"]
 """What `ornstein sample --network` takes."""
 
 
@@ -33,8 +33,10 @@ class SamplingOptions:
     Attributes:
         kernel: what moves the chains. adaptive-sgld, constant-sgd, psgld, sghmc, sgld
             and sgnht see a batch at each step, the others all rows.
-        network: mlp, or sdebnn: weights that move through depth, sampled in
-            coordinates in which all of w0, path and readout is N(0, 1) a priori.
+        network: mlp; hierarchical, an mlp beside a linear map, each layer of which
+            learns how wide its weights are; or sdebnn, weights that move through depth,
+            sampled in coordinates in which all of w0, path and readout is N(0, 1) a
+            priori.
         width: hidden widths of the network (of sdebnn: of f_h), such as 50-50.
         activation: of its hidden layers.
         sigma: of sdebnn: diffusion of the weights, in units of their prior scale.
@@ -50,12 +52,13 @@ class SamplingOptions:
             and the readout is of pooled and normalised hidden units.
         solver: of sdebnn: of its differential equation.
         dt: of sdebnn: the solver's step; it divides the depth, which is 1.
-        path_modes: of sdebnn: modes of each weight's path (1, 2, 4 or 8), which any
-            step of the solver can meet; by default the path's increments over the steps
+        path_modes: of sdebnn: modes of each weight's path such as 2, which any step
+            of the solver can meet; by default the path's increments over the steps
             of dt, which coarser steps can.
         prior: of every weight by itself; fan-in is a gaussian in units of
-            1/sqrt(fan-in). sdebnn takes gaussian alone.
-        prior_scale: standard deviation (laplace: width) of the prior; 1 for sdebnn.
+            1/sqrt(fan-in). hierarchical and sdebnn take gaussian alone.
+        prior_scale: standard deviation (laplace: width) of the prior; 1 for
+            hierarchical and sdebnn.
         expand_parameters: sample each hidden weight matrix as a product P V Q, which
             gives the weights another prior; with sghmc this is PX-SGHMC.
         step_size: full-data kernels adapt it, and only start here; 0.1 by default, of
@@ -65,7 +68,8 @@ class SamplingOptions:
         num_integration_steps: leapfrog steps of hmc and partial-hmc.
         start_from: where chains start: at draws of the prior that are no larger than
             the network; at members that are optimised first; or at those of the RUN
-            (its folder) of `ornstein train --model ensemble`, one chain at each.
+            (its folder) of `ornstein train --model ensemble`, one chain at each, of its
+            width and activation.
         start_steps: of Adam, for members that are optimised first.
         num_samples: kept of each chain.
         num_warmup: steps before the first of them.
@@ -119,7 +123,11 @@ OF_WHITENED = (
 """Options that the network sdebnn alone reads."""
 
 
-def starts_from_run(options: SamplingOptions) -> Path | None:
-    """The run at whose members chains start, if they do."""
-    is_run = options.start_from not in (FROM_PRIOR, FROM_MEMBERS)
-    return Path(options.start_from).expanduser() if is_run else None
+def starts_from_run(start_from: str | None) -> Path | None:
+    """The run at whose members chains start, if they do.
+
+    Args:
+        start_from: the option; `None` where it was not given.
+    """
+    is_run = start_from not in (None, FROM_PRIOR, FROM_MEMBERS)
+    return Path(str(start_from)).expanduser() if is_run else None

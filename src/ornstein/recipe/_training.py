@@ -1,5 +1,6 @@
 """A recipe carried out: data, model, training."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ from ._recipe import Recipe
 from .checks import check_data, check_model, check_recipe
 from .inputs import load_data
 from .models import MODELS, build_likelihood, build_model
-from .options import ScheduleName, TrainingOptions
+from .options import PosthocOptions, ScheduleName, TrainingOptions
 
 SCHEDULES: dict[ScheduleName, dict[str, AbstractSchedule]] = {
     "cosine": {"weights": Cosine(), "noise": Cosine()},
@@ -113,6 +114,18 @@ def prepare(recipe: Recipe, data: Data | None = None) -> Prepared:
     return Prepared(recipe, data, model, likelihood)
 
 
+def rebuild(recipe: Recipe, data: Data) -> Prepared:
+    """What `prepare` built, of which a run that is finished has been checked.
+
+    Args:
+        recipe: of the run.
+        data: what is known of them, with or without rows.
+    """
+    likelihood = build_likelihood(recipe.likelihood, data)
+    model = build_model(recipe, data, key=Keys.of(recipe).model)
+    return Prepared(recipe, data, model, likelihood)
+
+
 def train(
     prepared: Prepared,
     *,
@@ -121,6 +134,8 @@ def train(
     callbacks: Sequence[Callback] = (),
 ) -> Fit:
     """Train as the recipe says; with `ema` the running mean is what is returned.
+
+    What a family makes of a trained network (laplace, swag) is made then.
 
     Args:
         prepared: what `prepare` built.
@@ -139,11 +154,22 @@ def train(
         callbacks=callbacks,
         **fit_options(recipe, data),
     )
-    if found.ema is None:
+    key = Keys.of(recipe).statistics
+    if found.ema is not None:
+        batch_size = recipe.training.batch_size
+        found = found.averaged().with_statistics_of(
+            data.train.x, key=key, batch_size=batch_size
+        )
+    posthoc = MODELS[recipe.model.model].posthoc
+    if posthoc is None:
         return found
-    averaged = found.averaged()
-    key, batch_size = Keys.of(recipe).statistics, recipe.training.batch_size
-    return averaged.with_statistics_of(data.train.x, key=key, batch_size=batch_size)
+    return posthoc.make(
+        recipe,
+        data,
+        found,
+        key=jax.random.fold_in(key, 1),
+        augmentation=_augmentation(recipe, data),
+    )
 
 
 def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
@@ -198,10 +224,15 @@ def with_points(recipe: Recipe) -> Recipe:
     """The recipe for a model of the same data whose weights are points.
 
     IVON moves random weights alone: what it would leave to Adam is then all there is.
+    Of laplace and swag it is the network that they are made of.
 
     Args:
         recipe: of any optimiser.
     """
+    if MODELS[recipe.model.model].posthoc is not None:
+        points = dataclasses.replace(recipe.model, model="deterministic")
+        none = PosthocOptions()
+        recipe = dataclasses.replace(recipe, model=points, posthoc=none)
     options = recipe.training
     if options.optimiser != "ivon":
         return recipe

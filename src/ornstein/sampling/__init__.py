@@ -8,7 +8,11 @@ from ._callback import (
 )
 from ._chains import Chains as Chains, run_chains as run_chains
 from ._convergence import StuckChainError as StuckChainError, is_stuck as is_stuck
-from ._file import load_samples as load_samples, save_samples as save_samples
+from ._file import (
+    NoSamplesYetError as NoSamplesYetError,
+    load_samples as load_samples,
+    save_samples as save_samples,
+)
 from ._members import starts_of_members as starts_of_members
 from ._optimised import optimised_starts as optimised_starts
 from ._sample import sample as sample

@@ -61,6 +61,10 @@ def save_samples(folder: str | Path, samples: PosteriorSamples) -> None:
     )
 
 
+class NoSamplesYetError(CheckpointError):
+    """Chains were interrupted before they kept a sample."""
+
+
 def load_samples(
     folder: str | Path,
     model: Network,
@@ -105,7 +109,7 @@ def load_samples(
         num_kept, chain_info = meta.get("num_kept", 0), meta.get("chain_info", {})
         checksums = meta.get("checksums")
         if num_kept == 0:
-            raise CheckpointError(
+            raise NoSamplesYetError(
                 f"{path} has no samples yet: its chains are in their warm-up; go on "
                 "with `sample(..., resume=True)`."
             )

@@ -75,11 +75,16 @@ def _weights(network: PyTree, potential: Potential) -> Params:
     shapes = [(a.shape[1:], a.dtype) for a in jax.tree.leaves(arrays)]
     own_shapes = [(a.shape, a.dtype) for a in jax.tree.leaves(own_arrays)]
     if not is_same or shapes != own_shapes:
-        raise ValueError(
+        raise OptionError(
             "The ensemble's members are other networks than the one that is sampled: "
-            f"their arrays are {_said(shapes)}, and its {_said(own_shapes)}"
-            f"{'' if is_same else ', and they compute something else'}; give the "
-            "network that the ensemble was made of."
+            "their arrays are {}, and its {}{}; {}.",
+            _said(shapes),
+            _said(own_shapes),
+            "" if is_same else ", and they compute something else",
+            Choice(
+                "give the network that the ensemble was made of",
+                "give the ensemble's {network}, {width} and {activation}",
+            ),
         )
     stacked = jax.tree.unflatten(
         jax.tree.structure(own_arrays), jax.tree.leaves(arrays)

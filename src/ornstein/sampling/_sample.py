@@ -10,10 +10,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._kinds import check_key, check_kind
 from .._types import Params, PRNGKeyArray, PyTree
 from ..functions import (
+    SDEBNN,
     AbstractRandomFunction,
     Deterministic,
+    LatentSDE,
     PosteriorSamples,
 )
 from ..likelihood import AbstractLikelihood
@@ -104,8 +107,8 @@ def sample(
         The samples: a random function that `predict` takes.
 
     Raises:
-        TypeError: for a random function in place of a network, or members of another
-            kind.
+        TypeError: for a random function in place of a network, an optimiser in place
+            of a kernel, or members of another kind.
         ValueError: for arguments, data or starts that cannot work.
         NonFiniteError: if a chain leaves the finite numbers: the step size is too
             large.
@@ -115,10 +118,18 @@ def sample(
     if isinstance(model, Deterministic):
         model = model.network
     if isinstance(model, AbstractRandomFunction):
+        remedy = "give the network inside it, or use `fit`"
+        if isinstance(model, SDEBNN | LatentSDE):
+            remedy = "give `orn.whiten(model)`, its prior as a network, or use `fit`"
         raise TypeError(
             f"`sample` needs a network, got the random function "
-            f"`{type(model).__name__}`: give the network inside it, or use `fit`."
+            f"`{type(model).__name__}`: {remedy}."
         )
+    check_key(key)
+    write = "orn.Gaussian(0.1) or orn.Categorical()"
+    check_kind("likelihood", likelihood, AbstractLikelihood, write)
+    check_kind("prior", prior, AbstractPrior, "orn.GaussianPrior(1.0)")
+    check_kind("kernel", kernel, AbstractKernel, "orn.HMC(100) or orn.SGLD(1e-5)")
     check_data(split, "split")
     check_positive(num_chains=num_chains)
     if jitter is not None and not 0 <= jitter < float("inf"):
@@ -190,6 +201,14 @@ def _check_like(starts: Params, position: Params, num_chains: int) -> None:
     shapes = lambda tree: [jnp.shape(a) for a in jax.tree.leaves(tree)]
     wanted = [(num_chains, *shape) for shape in shapes(position)]
     same = jax.tree.structure(starts) == jax.tree.structure(position)
+    given = {shape[:1] for shape in shapes(starts)}
+    if same and shapes(starts) == [(*n, *s[1:]) for n in given for s in wanted]:
+        (num_given,) = next(iter(given))
+        if num_given != num_chains:
+            raise ValueError(
+                f"`starts` has {num_given} positions, and `num_chains` is "
+                f"{num_chains}: give `num_chains={num_given}`."
+            )
     if not same or shapes(starts) != wanted:
         raise ValueError(
             "`starts` must be a pair (parameters, scale) like the position, with "

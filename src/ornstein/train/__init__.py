@@ -1,6 +1,9 @@
 """Training: the bound, the loop, runs and checkpoints."""
 
-from ._check import check_data as check_data, check_positive as check_positive
+from ._check import (
+    check_data as check_data,
+    check_positive as check_positive,
+)
 from ._early_stopping import EarlyStopping as EarlyStopping
 from ._elbo import (
     ELBO as ELBO,
@@ -37,6 +40,16 @@ from ._tune import LogUniform as LogUniform, Tuning as Tuning, tune as tune
 from ._validate import validate as validate
 from ._validation import Validation as Validation
 from .ivon import IVON as IVON
+from .posthoc import (
+    AbstractStructure as AbstractStructure,
+    DiagonalGGN as DiagonalGGN,
+    FullGGN as FullGGN,
+    LastLayer as LastLayer,
+    fit_laplace as fit_laplace,
+    fit_swag as fit_swag,
+    laplace_like as laplace_like,
+    swag_like as swag_like,
+)
 from .records import Callback as Callback, Plan as Plan, ProgressBar as ProgressBar
 from .saving import (
     RunFolder as RunFolder,

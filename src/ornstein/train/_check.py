@@ -1,40 +1,26 @@
 """What `fit` refuses before any work."""
 
 import math
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from .._kinds import check_arrays
 from .._types import PyTree
 
 
 def check_positive(**counts: int) -> None:
     """Refuse counts below 1, by name."""
     for name, value in counts.items():
+        if not isinstance(value, numbers.Integral):
+            raise TypeError(
+                f"`{name}` must be a whole number, got {value!r}: write {name}=10."
+            )
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
-
-
-def check_kind(name: str, value: object, kind: type, remedy: str) -> None:
-    """Refuse what is not of a class, in a sentence.
-
-    Args:
-        name: of the argument.
-        value: what was given for it.
-        kind: what it should be.
-        remedy: what to write.
-
-    Raises:
-        TypeError: if it is of another.
-    """
-    if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        raise TypeError(
-            f"`{name}` must be {article} `{kind.__name__}`, got "
-            f"{type(value).__name__}: write {remedy}."
-        )
 
 
 def check_decay(name: str, value: float | None) -> None:
@@ -70,16 +56,19 @@ def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
         name: of the split in messages.
 
     Raises:
-        TypeError: for what is no split, such as a whole data set.
+        TypeError: for what is no split, such as a whole data set, or has no arrays.
         ValueError: for no rows, unequal rows, NaN or infinity. Memory maps are not
             read through; a bad value in them stops the run at the step that meets it.
     """
     if not (hasattr(split, "x") and hasattr(split, "y")):
         raise TypeError(
             f"`{name}` must have `x` and `y`, got {type(split).__name__}: of a data "
-            "set give a split, such as `data.train` or `data.validation`."
+            "set give a split, such as `data.train` or `data.validation`, and of "
+            "arrays orn.data.Split(x, y)."
         )
     x, y = split.x, split.y
+    check_arrays(f"{name}.x", x)
+    check_arrays(f"{name}.y", y)
     rows = {leaf.shape[0] for leaf in jax.tree.leaves(x)}
     y_rows = {leaf.shape[0] for leaf in jax.tree.leaves(y)}
     if rows != y_rows or len(rows) != 1:

@@ -13,6 +13,7 @@ import numpy as np
 import optax
 
 from .._files import lock_folder
+from .._kinds import check_key, check_kind
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
@@ -21,7 +22,6 @@ from ._check import (
     check_clip_norm,
     check_data,
     check_decay,
-    check_kind,
     check_positive,
 )
 from ._elbo import ELBO, AbstractObjective
@@ -206,6 +206,9 @@ def fit(
     )
     remedy = "`orn.MeanField(network, prior)`, or `orn.Deterministic(network)`"
     check_kind("model", model, AbstractRandomFunction, remedy)
+    write = "orn.Gaussian(0.1) or orn.Categorical()"
+    check_kind("likelihood", likelihood, AbstractLikelihood, write)
+    check_key(key)
     check_kind("kl", kl, KLWeight, "`kl=orn.KLWeight(...)`")
     if validation is not None:
         check_kind("validation", validation, Validation, "`orn.Validation(...)`")

@@ -10,8 +10,9 @@ import math
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._kinds import check_kind
 from .._types import Array, Float, Int, RealScalar
-from ._check import check_fraction, check_kind
+from ._check import check_fraction
 
 
 class AbstractKLSplit(eqx.Module):

@@ -4,8 +4,9 @@ from typing import Any
 
 import equinox as eqx
 
+from .._kinds import check_kind
 from .._types import PyTree
-from ._check import check_data, check_kind, check_positive
+from ._check import check_data, check_positive
 from ._early_stopping import EarlyStopping
 
 

@@ -68,7 +68,11 @@ def test_goes_on_from_the_committed_pieces(tiny: Path, capsys, monkeypatch):
     for path in pieces.iterdir():
         path.unlink()
     monkeypatch.setattr(_reference, "begin", None)  # nothing is computed
+    one = _study._one
     assert reproduce(capsys, asked) == rows
+    monkeypatch.setattr(_study, "_one", None)
+    assert reproduce(capsys, "kept") == rows
+    monkeypatch.setattr(_study, "_one", one)
     # One piece lost everywhere: its chain goes on from the one before.
     shelf = tiny / "results/pieces/agreement-quick.json"
     kept = json.loads(shelf.read_text())

@@ -45,6 +45,7 @@ from ornstein.exactness._targets import (
     two_features,
 )
 from ornstein.exactness._variational import (
+    draw_laplace,
     draw_swag,
     fit_mean_field,
     mean_field_optimum,
@@ -222,6 +223,17 @@ def test_errors_come_from_the_spread_between_chains():
     assert 4.5 * (2 / 4000) ** 0.5 < rows[1]["power"] < 5.5 * (2 / 4000) ** 0.5
     chains[0, 0] = np.nan
     assert not is_green(compare(estimate(chains[:, None]), known(POSTERIOR), POSTERIOR))
+
+
+@pytest.mark.parametrize("linearised", [True, False])
+def test_laplace(linearised: bool):
+    """Catches a lost factor N, and a prior that counts for each batch."""
+    target = linear_regression()
+    drawn = draw_laplace(target, linearised=linearised, key=jax.random.key(0))
+    posterior = target.posterior()
+    assert is_green(compare(drawn, known(posterior), posterior))
+    without_prior = target._replace(prior_scale=100.0).posterior()
+    assert not is_green(compare(drawn, known(without_prior), posterior))
 
 
 def test_swag():

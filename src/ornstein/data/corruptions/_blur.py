@@ -1,7 +1,7 @@
 """Images out of focus: Gaussian, defocused, through glass, moving, zooming."""
 
 import numpy as np
-import scipy.ndimage
+import scipy
 
 from ..images import Images
 from ._base import Unit, to_bytes, to_unit

@@ -3,7 +3,7 @@
 import io
 
 import numpy as np
-import scipy.ndimage
+import scipy
 from jaxtyping import Float
 from PIL import Image
 

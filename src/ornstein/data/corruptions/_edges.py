@@ -1,7 +1,7 @@
 """Canny's edges, as OpenCV finds them with its default gradient."""
 
 import numpy as np
-import scipy.ndimage
+import scipy
 from jaxtyping import Bool, UInt8
 
 WEAK, STRONG = 50, 150

@@ -1,7 +1,7 @@
 """Drops of water or mud on the lens."""
 
 import numpy as np
-import scipy.ndimage
+import scipy
 from jaxtyping import Float, UInt8
 
 from ..images import Images

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import scipy.ndimage
+import scipy
 from jaxtyping import Float
 
 from ..._types import Array, PRNGKeyArray

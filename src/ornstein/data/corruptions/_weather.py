@@ -1,7 +1,7 @@
 """Snow, frost and fog."""
 
 import numpy as np
-import scipy.ndimage
+import scipy
 from jaxtyping import Float
 
 from ..images import Images

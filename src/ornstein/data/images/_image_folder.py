@@ -1,20 +1,26 @@
 """The user's own images: a folder with a sub-folder for each class."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int, UInt8
 
+from ..._sentence import Sentence
 from .._assemble import assemble, split_and_assemble
 from .._base import Data
 from .._error import DataError
-from ._pixels import decode, jpeg_notes, open_image, read_encoded
+from .._hold_out import hold_out
+from ._pixels import decode, is_grey, open_image, read_encoded
 
+_MAX_SIZE = 4096
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".webp")
 
 
-def image_folder(folder: Path, *, test_fraction: float, seed: int) -> Data:
+def image_folder(
+    folder: Path, *, size: int | None, test_fraction: float, seed: int
+) -> Data:
     """Learn the sub-folder's name from the image.
 
     With the two sub-folders `train` and `test` and nothing beside them, classes are
@@ -22,24 +28,34 @@ def image_folder(folder: Path, *, test_fraction: float, seed: int) -> Data:
 
     Args:
         folder: `folder/CLASS/image.png`, or `folder/train/CLASS/image.png`.
+        size: of their sides in pixels, to which all are cropped and scaled; by default
+            they are left as they are, which must be of one size.
         test_fraction: of the images, for the test.
         seed: decides which images.
 
     Raises:
         DataError: if there are no classes in it, or images that cannot be used.
     """
+    if size is not None and not 1 <= size <= _MAX_SIZE:
+        raise DataError(
+            Sentence(
+                "{image_size} must be from 1 to {} pixels, got {}.", _MAX_SIZE, size
+            )
+        )
     parts = _subfolders(folder)
     if parts != ["test", "train"]:
-        images, labels, notes = _read(folder, parts, None)
-        return split_and_assemble(
+        images, labels, paths = _read(folder, parts, None, size)
+        data = split_and_assemble(
             str(folder),
             images,
             labels,
             test_fraction=test_fraction,
             seed=seed,
             class_names=parts,
-            notes=notes,
         )
+        _, held = hold_out(len(labels), test_fraction, seed=seed, labels=labels)
+        names = _names([paths[i] for i in held], folder)
+        return dataclasses.replace(data, image_size=size, test_names=names)
     classes = _subfolders(folder / "train")
     unknown = sorted(set(_subfolders(folder / "test")) - set(classes))
     if unknown:
@@ -47,15 +63,11 @@ def image_folder(folder: Path, *, test_fraction: float, seed: int) -> Data:
             f"{folder / 'test' / unknown[0]} is a class without training images: add "
             f"{folder / 'train' / unknown[0]} or take it away."
         )
-    train = _read(folder / "train", classes, None)
-    test = _read(folder / "test", classes, train[0].shape[-1])
-    return assemble(
-        str(folder),
-        train[:2],
-        test[:2],
-        class_names=classes,
-        notes=train[2],
-    )
+    train = _read(folder / "train", classes, None, size)
+    test = _read(folder / "test", classes, train[0].shape[-1], size)
+    data = assemble(str(folder), train[:2], test[:2], class_names=classes)
+    names = _names(test[2], folder)
+    return dataclasses.replace(data, image_size=size, test_names=names)
 
 
 def images_below(folder: Path) -> list[Path]:
@@ -64,19 +76,28 @@ def images_below(folder: Path) -> list[Path]:
 
 
 def read_images(
-    paths: Sequence[Path], channels: int
+    paths: Sequence[Path], channels: int, *, size: int | None = None
 ) -> UInt8[np.ndarray, "rows height width channels"]:
-    """Decode files of one size.
+    """Decode files of one size, or bring them to one, one after the other.
+
+    They are turned as their EXIF says.
 
     Args:
         paths: the files.
         channels: 1 for grey, 3 for colour.
+        size: of their sides, to which they are cropped and scaled.
 
     Raises:
         DataError: for a file that is no image, or one of another size.
     """
-    encoded = [read_encoded(path) for path in paths]
-    return decode(encoded, channels=channels, names=[str(path) for path in paths])
+    return decode(
+        map(read_encoded, paths),
+        channels=channels,
+        names=[str(path) for path in paths],
+        num_bytes=sum(path.stat().st_size for path in paths),
+        size=size,
+        is_photograph=True,
+    )
 
 
 def _subfolders(folder: Path) -> list[str]:
@@ -88,9 +109,9 @@ def _subfolders(folder: Path) -> list[str]:
 
 
 def _read(
-    folder: Path, classes: Sequence[str], channels: int | None
-) -> tuple[UInt8[np.ndarray, "rows h w c"], Int[np.ndarray, " rows"], list[str]]:
-    """Images, class numbers and notes of the sub-folders `classes`."""
+    folder: Path, classes: Sequence[str], channels: int | None, size: int | None
+) -> tuple[UInt8[np.ndarray, "rows h w c"], Int[np.ndarray, " rows"], list[Path]]:
+    """Images, class numbers and files of the sub-folders `classes`."""
     paths, labels = [], []
     for number, name in enumerate(classes):
         found = images_below(folder / name) if (folder / name).is_dir() else []
@@ -103,12 +124,14 @@ def _read(
             "two or more classes."
         )
     if channels is None:
-        channels = _channels(paths[0])
-    notes = jpeg_notes(read_encoded(path) for path in paths[:1])
-    return read_images(paths, channels), np.array(labels), notes
+        channels = 1 if all(map(_is_grey, paths)) else 3
+    return read_images(paths, channels, size=size), np.array(labels), paths
 
 
-def _channels(path: Path) -> int:
-    """Grey if the first image is: 1 channel; otherwise 3."""
+def _names(paths: Sequence[Path], folder: Path) -> tuple[str, ...]:
+    return tuple(path.relative_to(folder).as_posix() for path in paths)
+
+
+def _is_grey(path: Path) -> bool:
     with open_image(read_encoded(path), str(path)) as image:
-        return 1 if image.mode in ("1", "L", "I;16") else 3
+        return is_grey(image)

@@ -8,7 +8,7 @@ import pyarrow.csv as pacsv
 from jaxtyping import Float, Int
 
 from .._error import DataError
-from ..tables import unescaped
+from .._formulas import unescaped
 
 _EMPTY = frozenset(pacsv.ConvertOptions().null_values)
 

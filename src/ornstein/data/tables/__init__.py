@@ -1,10 +1,12 @@
 """Tables of numbers: the user's own, UCI's, and toys."""
 
 from ._archive import archive as archive, read_array as read_array
-from ._formulas import escaped as escaped, unescaped as unescaped
+from ._frame import read_frame as read_frame, read_table as read_table
 from ._table import (
-    numeric_columns as numeric_columns,
-    read_table as read_table,
+    LabelledFrame as LabelledFrame,
+    TableOptions as TableOptions,
+    labelled_frame as labelled_frame,
+    labelled_rows as labelled_rows,
     table as table,
 )
 from ._toy import TOYS as TOYS, toy as toy

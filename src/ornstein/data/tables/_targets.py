@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from ..._sentence import Sentence
 from .._assemble import check_finite
 from .._error import DataError
 
@@ -61,8 +62,11 @@ def read_target(
             task = "classification" if few else "regression"
             other = "regression" if few else "classification"
             notes.append(
-                f"{what} has {count} different whole numbers and was taken for "
-                f"{task}; task={other!r} takes it for {other}."
+                Sentence(
+                    "{} has {} different whole numbers and was taken for {}; {task} {} "
+                    "takes it for {}.",
+                    *(what, count, task, other, other),
+                )
             )
     if task == "regression":
         if not is_number:
@@ -87,5 +91,10 @@ def read_target(
         raise DataError(
             f"{what} has one class, {classes[0]!s}: give examples of at least two."
         )
-    names = [f"{c:g}" if isinstance(c, np.floating) else str(c) for c in classes]
-    return Target(y, names, notes)
+    return Target(y, [class_name(c) for c in classes], notes)
+
+
+def class_name(value: np.generic) -> str:
+    """Of a class, which a file may have as a number, a truth or text."""
+    is_whole = isinstance(value, np.floating) and float(value).is_integer()
+    return str(int(value)) if is_whole else str(value)

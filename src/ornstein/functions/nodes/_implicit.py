@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..._kinds import check_key
 from ..._types import Array, Float, PRNGKeyArray, PyTree
 from ...network import Network, as_network, call_network
 from ...nn import layers_of, num_inputs
@@ -90,6 +91,7 @@ class ImplicitBNN(AbstractRandomFunction):
         key: PRNGKeyArray,
     ):
         self.network = as_network(network)
+        check_key(key)
         _check_mixture(num_components, prior_scale, init_spread, init_scale)
         self.prior_scale, self.bias_noise = prior_scale, bias_noise
         self.kl = MixtureMeanKL() if kl is None else kl

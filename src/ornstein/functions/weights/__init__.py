@@ -1,7 +1,14 @@
 """Random weights of any network: Bayes by Backprop and its neighbours."""
 
 from ._deterministic import Deterministic as Deterministic
+from ._deviations import (
+    AbstractDeviation as AbstractDeviation,
+    FromPrior as FromPrior,
+    IndependentNormal as IndependentNormal,
+    JointNormal as JointNormal,
+)
 from ._ensemble import Ensemble as Ensemble
+from ._laplace import LaplaceApproximation as LaplaceApproximation
 from ._map import MAP as MAP
 from ._mc_dropout import MCDropout as MCDropout
 from ._mean_field import MeanField as MeanField

@@ -39,7 +39,7 @@ class Ensemble(AbstractRandomFunction):
             the values of their arrays.
 
     Raises:
-        TypeError: if a member cannot be called.
+        TypeError: for no list, or a member that cannot be called.
         ValueError: for fewer than two members, members of different structure, or
             networks with batch statistics.
 
@@ -57,6 +57,11 @@ class Ensemble(AbstractRandomFunction):
     num_strata: int = eqx.field(static=True)
 
     def __init__(self, members: Sequence[Network | AbstractRandomFunction]):
+        if not isinstance(members, Sequence):
+            raise TypeError(
+                f"`members` must be a list, got {type(members).__name__}: write "
+                "orn.Ensemble([network, other])."
+            )
         if len(members) < 2:
             raise ValueError(
                 f"An ensemble has at least 2 members, got {len(members)}: use "

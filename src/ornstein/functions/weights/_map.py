@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..._kinds import check_kind
 from ..._types import Array, Params, PRNGKeyArray, PyTree
 from ...network import (
     Network,
@@ -67,6 +68,7 @@ class MAP(AbstractRandomFunction):
             ValueError: for no parameters, or a prior of the wrong shape.
         """
         as_network(network)
+        check_kind("prior", prior, AbstractPrior, "orn.GaussianPrior(1.0)")
         params, rest = split_where(with_named_state(network), where)
         if not jax.tree.leaves(params):
             raise ValueError(

@@ -1,5 +1,6 @@
 """Bayes by Backprop: any network with independent random weights."""
 
+import math
 from collections.abc import Callable, Collection
 from typing import Any, TypeAlias
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._kinds import check_kind
 from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ...network import (
     Network,
@@ -40,6 +42,10 @@ from ._weight_noise import (
 
 InitScale: TypeAlias = float | Callable[[Float[Array, "..."]], Float[Array, "..."]]
 """A standard deviation, or a map from a leaf's means to one for each."""
+
+_NO_KL = 0.01
+"""Nats: by Pinsker's inequality a weight's q and p then differ by at most 0.07 in total
+variation."""
 
 _POINTS_ARE_GIVEN = (
     "The bound is one on the evidence of the random weights, given the others at their "
@@ -79,8 +85,8 @@ class MeanField(AbstractRandomFunction):
         kl: how the KL is estimated.
 
     Raises:
-        TypeError: if the network cannot be called, or the noise needs another
-            family.
+        TypeError: if the network cannot be called, the prior is none, or the noise
+            needs another family.
         ValueError: for no parameters, a prior of the wrong shape, or an `init_scale`
             that is not positive.
 
@@ -117,7 +123,9 @@ class MeanField(AbstractRandomFunction):
                 "The network has no parameters to make random (floating-point arrays "
                 "chosen by `where`): give one with weights."
             )
-        self.prior = GaussianPrior(1.0) if prior is None else prior
+        prior = GaussianPrior(1.0) if prior is None else prior
+        check_kind("prior", prior, AbstractPrior, "orn.GaussianPrior(1.0)")
+        self.prior = prior
         points = self._points() if has_prior_on_points else None
         self.has_prior_on_points = bool(jax.tree.leaves(points))
         has_prior = self.has_prior_on_points
@@ -194,6 +202,7 @@ class MeanField(AbstractRandomFunction):
             notes=(_POINTS_ARE_GIVEN,) if self.has_prior_on_points else (),
             kl_record="kl",
             noise_scales=self._noise_scales,
+            share_at_prior=self._share_at_prior if self._has_kl_by_weight else None,
             parts=tuple(self._masks()),
             at_prior=self._at_prior,
             held=lambda model: model.family,
@@ -266,6 +275,24 @@ class MeanField(AbstractRandomFunction):
         if size == 0:
             return {}
         return {"scale_over_weights": median_entry(self.family.scale) / size}
+
+    @property
+    def _has_kl_by_weight(self) -> bool:
+        is_normal = isinstance(self.family, NormalFamily)
+        return is_normal and isinstance(self.prior, GaussianPrior)
+
+    def _share_at_prior(self) -> float:
+        family, prior = self.family, self.prior
+        assert isinstance(family, NormalFamily)
+        assert isinstance(prior, GaussianPrior)
+
+        def kl(mean: Array, scale: Array) -> Array:
+            return prior.leaf_cross_entropy(mean, scale) - 0.5 * jnp.log(
+                2 * math.pi * math.e * scale**2
+            )
+
+        kls = jax.tree.leaves(jax.tree.map(kl, family.mean, family.scale))
+        return float(np.mean(np.concatenate([np.ravel(a) for a in kls]) < _NO_KL))
 
     def labels(self) -> PyTree[str]:
         """Weights: the family's arrays and the points; the prior is frozen."""

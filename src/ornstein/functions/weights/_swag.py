@@ -28,7 +28,8 @@ class SWAG(AbstractRandomFunction):
     (K - 1)$. One draw of the weights serves all rows. It is made after training, so
     that nothing in it is trained, and it has no prior: its KL is 0.
 
-    Build it with `SWAG.from_iterates`.
+    Build it with `orn.fit_swag`, or from iterates of one's own with
+    `SWAG.from_iterates`.
 
     Attributes:
         network: with its own parameters, of which those that have a `mean` are drawn.
@@ -147,7 +148,12 @@ class SWAG(AbstractRandomFunction):
     def posterior_parts(self) -> PosteriorParts:
         """The network of its mean; no prior is behind its moments."""
         at_mean = lambda: Deterministic(eqx.combine(self.mean, self.network))
-        return PosteriorParts(has_bound=False, without_noise=at_mean)
+        own = eqx.filter(self.network, eqx.is_inexact_array)
+        return PosteriorParts(
+            has_bound=False,
+            without_noise=at_mean,
+            num_parameters=sum(leaf.size for leaf in jax.tree.leaves(own)),
+        )
 
     def labels(self) -> PyTree[str]:
         """Nothing is trained: the moments are those of training that is over."""

@@ -2,6 +2,7 @@
 
 from ._alexnet import AlexNet as AlexNet
 from ._fixup import FixupLayer as FixupLayer, fixup as fixup
+from ._hierarchical import HierarchicalMLP as HierarchicalMLP
 from ._lenet import LeNet as LeNet
 from ._networks import (
     MLP as MLP,

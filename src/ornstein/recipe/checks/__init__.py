@@ -9,3 +9,4 @@ from ._check import (
     check_recipe as check_recipe,
 )
 from ._pairs import check_standard_prior as check_standard_prior
+from ._unread import unread_by_model as unread_by_model

@@ -6,6 +6,7 @@ from ..models import (
     DRIVEN_GRADIENTS,
     MODELS,
     ODE_SOLVERS,
+    STANDARD_NORMAL,
     WHITENED,
     network_kind,
 )
@@ -26,6 +27,13 @@ def check_depth(recipe: Recipe) -> None:
     family, name = MODELS[recipe.model.model], recipe.network.network
     if "network" not in family.options or not network_kind(name).has_depth:
         return
+    if family.posthoc is not None:
+        raise OptionError(
+            "{model} {} is made of a network of layers, and {network} {} solves an "
+            "equation over depth: use {model} deterministic, ensemble or mean-field.",
+            recipe.model.model,
+            name,
+        )
     if not family.takes_depth:
         raise OptionError(
             "{model} {} puts noise on the inputs of each layer, and the layers of "
@@ -47,11 +55,33 @@ def check_pairs(recipe: Recipe) -> None:
     if recipe.model.model == "mean-field":
         _check_weight_noise(recipe)
         _check_random_weights(recipe)
-        if recipe.network.network == WHITENED:
+        if recipe.network.network in STANDARD_NORMAL:
             check_standard_prior(
-                recipe.weights.prior, recipe.weights.weight_scale, "weight_scale"
+                recipe.network.network,
+                (recipe.weights.prior, recipe.weights.weight_scale),
+                "weight_scale",
             )
+    _check_posthoc(recipe)
     _check_ivon(recipe)
+
+
+def _check_posthoc(recipe: Recipe) -> None:
+    """Refuse what would be found out once training is over."""
+    model, likelihood = recipe.model.model, recipe.likelihood.likelihood
+    has_curvature = ("auto", "gaussian", "categorical", "bernoulli")
+    if model == "laplace" and likelihood not in has_curvature:
+        raise OptionError(
+            "{model} laplace needs a log likelihood that is concave, and that of "
+            "{likelihood} {} is not: use {likelihood} gaussian, or {model} ensemble.",
+            likelihood,
+        )
+    has_norm = "norm" in network_kind(recipe.network.network).options
+    if model == "swag" and has_norm and recipe.network.norm == "batch":
+        raise OptionError(
+            "{model} swag would need batch statistics for each draw of the weights of "
+            "{}: give {norm} frn or {norm} none.",
+            recipe.network.network,
+        )
 
 
 def _check_roughness(recipe: Recipe) -> None:
@@ -75,19 +105,23 @@ def _check_estimator(recipe: Recipe) -> None:
         )
 
 
-def check_standard_prior(prior: str, scale: float, scale_option: str) -> None:
+def check_standard_prior(
+    network: str, prior: tuple[str, float], scale_option: str
+) -> None:
     """Refuse another prior than N(0, 1) over numbers that are made for it.
 
     Args:
-        prior: the kind.
-        scale: its standard deviation.
+        network: whose numbers they are.
+        prior: its kind and its standard deviation.
         scale_option: whose value that is.
     """
-    if (prior, scale) != ("gaussian", 1.0):
+    kind, scale = prior
+    if prior != ("gaussian", 1.0):
         raise OptionError(
-            "{network} sdebnn has numbers that are N(0, 1) a priori, and {prior} {} "
+            "{network} {} has numbers that are N(0, 1) a priori, and {prior} {} "
             "with {} {:g} is another prior: give {prior} gaussian and {} 1.",
-            prior,
+            network,
+            kind,
             Option(scale_option),
             scale,
             Option(scale_option),

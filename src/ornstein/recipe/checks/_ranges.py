@@ -39,6 +39,15 @@ def check_ranges(recipe: Recipe) -> None:
             "{network_width} must be positive, got {}.",
             recipe.network.network_width,
         )
+    if not recipe.posthoc.swag_rate > 0:
+        raise OptionError(
+            "{swag_rate} must be positive, got {}.", recipe.posthoc.swag_rate
+        )
+    if recipe.posthoc.swag_epochs < 2:
+        raise OptionError(
+            "{swag_epochs} must be at least 2, got {}: each is an iterate.",
+            recipe.posthoc.swag_epochs,
+        )
     for part, name in (
         (options, "weight_decay"),
         (options, "regularise_dynamics"),

@@ -15,40 +15,55 @@ from ..models import (
 )
 
 
+def unread_by_model(recipe: Recipe) -> dict[str, tuple[str, str]]:
+    """Options that the family, its network or its parts do not read.
+
+    Args:
+        recipe: of a family.
+
+    Returns:
+        for each the option that decides it, and what that is.
+    """
+    family = MODELS[recipe.model.model]
+    unread: dict[str, tuple[str, str]] = {}
+    unread |= dict.fromkeys(SOME_READ - family.options, ("model", recipe.model.model))
+    if "network" in family.options:
+        network = recipe.network.network
+        read = network_kind(network).options
+        unread |= dict.fromkeys(NETWORK_OPTIONS - read, ("network", network))
+    if recipe.model.model == "latent-sde":
+        unread |= _unread_by_parts(recipe)
+    return unread
+
+
 def check_read(recipe: Recipe) -> None:
     """Refuse options that the family or the network does not read.
 
     Raises:
         ValueError: naming the first of them.
     """
-    family = MODELS[recipe.model.model]
-    unread = dict.fromkeys(SOME_READ - family.options, ("model", recipe.model.model))
-    if "network" in family.options:
-        network = recipe.network.network
-        read = network_kind(network).options
-        unread |= dict.fromkeys(NETWORK_OPTIONS - read, ("network", network))
-    default = Recipe()
+    unread, default = unread_by_model(recipe), Recipe()
     for part in dataclasses.fields(Recipe):
         ours, theirs = getattr(recipe, part.name), getattr(default, part.name)
         names = {field.name for field in dataclasses.fields(ours)}
         for name in sorted(names & set(unread)):
             if getattr(ours, name) != getattr(theirs, name):
                 raise does_nothing(name, *unread[name])
-    if recipe.model.model == "latent-sde":
-        _check_parts(recipe)
 
 
-def _check_parts(recipe: Recipe) -> None:
+def _unread_by_parts(recipe: Recipe) -> dict[str, tuple[str, str]]:
     """Options that the parts of a latent SDE pass over."""
-    options, model, default = recipe.latent, recipe.model, Recipe()
-    if options.latent_noise == "net" and model.sigma != default.model.sigma:
-        raise does_nothing("sigma", "latent_noise", "net")
-    if options.latent_noise != "net" and options.max_noise != default.latent.max_noise:
-        raise does_nothing("max_noise", "latent_noise", options.latent_noise)
-    if options.latent_prior != "net" and options.start_drift != 1:
-        raise does_nothing("start_drift", "latent_prior", options.latent_prior)
-    if options.latent_prior == "net" and model.rate != default.model.rate:
-        raise does_nothing("rate", "latent_prior", "net")
+    noise, prior = recipe.latent.latent_noise, recipe.latent.latent_prior
+    unread = {}
+    if noise == "net":
+        unread["sigma"] = ("latent_noise", noise)
+    else:
+        unread["max_noise"] = ("latent_noise", noise)
+    if prior == "net":
+        unread["rate"] = ("latent_prior", prior)
+    else:
+        unread["start_drift"] = ("latent_prior", prior)
+    return unread
 
 
 def check_recognition(recipe: Recipe, data: Data) -> None:

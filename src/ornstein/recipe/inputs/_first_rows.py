@@ -21,6 +21,7 @@ def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
     """
     train = _first(data.train, num_train, "train_rows", f"training rows {data.name}")
     test = _first(data.test, num_test, "test_rows", f"test rows {data.name}")
+    data = dataclasses.replace(data, test_names=data.test_names[:num_test])
     if num_train is None:
         return dataclasses.replace(data, test=test)
     if data.num_classes is not None:

@@ -44,6 +44,12 @@ def _whole(recipe: Recipe) -> Data:
         seed=seed,
         target=options.target or None,
         task=options.task,
+        features=options.features,
+        drop=options.drop,
+        id_column=options.id_column,
+        separator=options.separator,
+        test=options.test,
+        image_size=options.image_size,
     )
     data = first_rows(data, options.train_rows, options.test_rows)
     if options.validation_fraction == 0:

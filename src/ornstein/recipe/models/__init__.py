@@ -9,6 +9,7 @@ from ._families import (
     PRIORS as PRIORS,
     SOME_READ as SOME_READ,
     build_model as build_model,
+    trained_like as trained_like,
 )
 from ._integrators import SOLVERS as SOLVERS, build_stepsize as build_stepsize
 from ._latent_models import (
@@ -19,7 +20,9 @@ from ._latent_models import (
 )
 from ._likelihoods import build_likelihood as build_likelihood
 from ._networks import (
+    HIERARCHICAL as HIERARCHICAL,
     NETWORK_OPTIONS as NETWORK_OPTIONS,
+    STANDARD_NORMAL as STANDARD_NORMAL,
     WHITENED as WHITENED,
     build_network as build_network,
     network_kind as network_kind,

@@ -44,12 +44,14 @@ from ..options import (
     ModelName,
     ModelOptions,
     NetworkOptions,
+    PosthocOptions,
     SolverOptions,
     WeightOptions,
 )
 from ._depth_networks import build_sdebnn
 from ._latent_models import build_latent_ode, build_latent_sde
 from ._networks import NETWORK_OPTIONS, build_network
+from ._posthoc import LAPLACE, SWAG_OF, Posthoc
 
 PRIORS: dict[str, Callable[[WeightOptions, Network], AbstractPrior]] = {
     "gaussian": lambda o, network: GaussianPrior(o.weight_scale),
@@ -130,12 +132,14 @@ class Family(NamedTuple):
         options: of those that only some families read, which it reads.
         takes_depth: whether its network may solve an equation over depth.
         takes_series: whether it learns sequences, and nothing else.
+        posthoc: what is made of the network once it is trained, if anything is.
     """
 
     build: Callable[..., AbstractRandomFunction]
     options: frozenset[str]
     takes_depth: bool = True
     takes_series: bool = False
+    posthoc: Posthoc | None = None
 
 
 def _names(*parts: type) -> set[str]:
@@ -159,6 +163,7 @@ _LATENT_SDE_ALONE = {
 }
 SOME_READ = (
     _names(ModelOptions, NetworkOptions, WeightOptions, SolverOptions, LatentOptions)
+    | _names(PosthocOptions)
     | _KL
     | _IMPLICIT
     | _DYNAMICS
@@ -185,6 +190,18 @@ MODELS: dict[ModelName, Family] = {
     ),
     "ensemble": Family(_ensemble, frozenset(_NETWORK | {"num_members"})),
     "deterministic": Family(_deterministic, frozenset(_NETWORK)),
+    "laplace": Family(
+        _deterministic,
+        frozenset(_NETWORK | {"curvature", "linearised"}),
+        takes_depth=False,
+        posthoc=LAPLACE,
+    ),
+    "swag": Family(
+        _deterministic,
+        frozenset(_NETWORK | {"swag_epochs", "swag_rate"}),
+        takes_depth=False,
+        posthoc=SWAG_OF,
+    ),
     "latent-sde": Family(
         build_latent_sde,
         frozenset(_LATENT | {"sigma", "rate"} | _KL),
@@ -202,5 +219,18 @@ MODELS: dict[ModelName, Family] = {
 def build_model(
     recipe: Recipe, data: Data, *, key: PRNGKeyArray
 ) -> AbstractRandomFunction:
-    """The random function of a recipe, for these data."""
+    """The random function of a recipe, for these data, as training begins with it."""
     return MODELS[recipe.model.model].build(recipe, data, key=key)
+
+
+def trained_like(
+    recipe: Recipe, model: AbstractRandomFunction
+) -> AbstractRandomFunction:
+    """A tree with the structure of what training makes of a model.
+
+    Args:
+        recipe: of the model.
+        model: what `build_model` built.
+    """
+    posthoc = MODELS[recipe.model.model].posthoc
+    return model if posthoc is None else posthoc.like(recipe, model)

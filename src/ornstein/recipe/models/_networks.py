@@ -30,7 +30,9 @@ NETWORK_OPTIONS = _LAYERED | _SHAPED | _PRETRAINED | HYPER_OPTIONS | WHITENED_OP
 """Options that only some networks read."""
 
 WHITENED = "sdebnn"
-"""The network whose parameters are N(0, 1) a priori, and take no other prior."""
+HIERARCHICAL = "hierarchical"
+STANDARD_NORMAL = (WHITENED, HIERARCHICAL)
+"""Networks whose parameters are N(0, 1) a priori, and take no other prior."""
 
 # Filter response normalisation comes with an activation of its own.
 NORMS: dict[NormName, dict[str, Any]] = {
@@ -58,16 +60,23 @@ class NetworkKind(NamedTuple):
     has_depth: bool = False
 
 
-def _mlp(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
+def _of_vectors(
+    make: Callable[..., Network], recipe: Recipe, data: Data, *, key: PRNGKeyArray
+) -> Network:
+    """A network of flattened inputs."""
     shape = data.example_shape
-    mlp = nn.MLP(
+    network = make(
         math.prod(shape),
         data.num_outputs,
         sizes(recipe.model.width, "width"),
         activation=nn.activation_from_name(recipe.model.activation),
         key=key,
     )
-    return mlp if len(shape) == 1 else nn.Flattened(mlp, len(shape))
+    return network if len(shape) == 1 else nn.Flattened(network, len(shape))
+
+
+_mlp = functools.partial(_of_vectors, nn.MLP)
+_hierarchical = functools.partial(_of_vectors, nn.HierarchicalMLP)
 
 
 def _of_width(
@@ -130,6 +139,7 @@ def _residual_start(recipe: Recipe) -> dict[str, Any]:
 
 _BY_NAME = {
     "mlp": NetworkKind(_mlp, _LAYERED, takes_images=False),
+    HIERARCHICAL: NetworkKind(_hierarchical, _LAYERED, takes_images=False),
     "lenet": NetworkKind(_lenet, frozenset({"network_width"})),
     "alexnet": NetworkKind(_alexnet, _PRETRAINED | {"network_width"}),
     "vgg16": NetworkKind(_vgg16, _PRETRAINED | _SHAPED),

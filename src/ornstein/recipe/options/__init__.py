@@ -3,6 +3,7 @@
 from ._numbers import MAX_COUNT as MAX_COUNT, check_numbers as check_numbers
 from ._options import (
     ActivationName as ActivationName,
+    CurvatureName as CurvatureName,
     DataOptions as DataOptions,
     GradientName as GradientName,
     ImplicitOptions as ImplicitOptions,
@@ -13,6 +14,7 @@ from ._options import (
     NetworkOptions as NetworkOptions,
     NormName as NormName,
     OptimiserName as OptimiserName,
+    PosthocOptions as PosthocOptions,
     ScheduleName as ScheduleName,
     SolverName as SolverName,
     SolverOptions as SolverOptions,

@@ -11,6 +11,8 @@ ModelName = Literal[
     "mc-dropout",
     "ensemble",
     "deterministic",
+    "laplace",
+    "swag",
     "latent-sde",
     "latent-ode",
     "chains",
@@ -27,6 +29,7 @@ PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
 WeightNoiseName = Literal["plain", "local", "flipout"]
 RandomWeightsName = Literal["all", "path"]
 NormName = Literal["batch", "frn", "none"]
+CurvatureName = Literal["auto", "full", "last-layer", "diagonal"]
 MixtureKLName = Literal["mean", "monte-carlo"]
 OptimiserName = Literal["adam", "ivon", "nesterov"]
 """What `--optimiser` takes."""
@@ -71,6 +74,14 @@ class DataOptions:
         data_dir: the folder of downloaded sets; ORNSTEIN_DATA by default.
         target: column or columns to predict, for tables.
         task: what the target of your own file is; seen from the target by default.
+        features: columns to learn from, for tables; by default all others but texts
+            that are names, and whole numbers that are ids.
+        drop: columns to leave out, for tables.
+        id_column: the column that names the rows, for tables; predictions repeat it.
+        separator: between cells of a .csv; seen from its header by default.
+        test: another table, whose rows are the test.
+        image_size: sides of your own images in pixels, to which all are cropped and
+            scaled; by default they must be of one size.
         split: which of the numbered splits of uci/NAME.
         validation_fraction: of the training rows, held out for choosing and stopping.
         train_rows: learn from the first ones alone.
@@ -82,6 +93,12 @@ class DataOptions:
     data_dir: str | None = None
     target: tuple[str, ...] = ()
     task: Literal["classification", "regression"] | None = None
+    features: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    id_column: str | None = None
+    separator: str | None = None
+    test: str | None = None
+    image_size: int | None = None
     split: int = 0
     validation_fraction: float = 0.0
     train_rows: int | None = None
@@ -99,7 +116,8 @@ class ModelOptions:
             to 10,000 training rows and an ensemble for more. Both take options of the
             data, of the likelihood and the seed.
         width: hidden widths of f_h, such as 16-16; for images its channels, such as 32.
-            Of the other families: of the networks mlp, odenet, hyper-odenet and sdebnn.
+            Of the other families: of the networks mlp, hierarchical, odenet,
+            hyper-odenet and sdebnn.
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
@@ -165,7 +183,9 @@ class NetworkOptions:
     """The plain network inside every family but sdebnn.
 
     Attributes:
-        network: mlp (of flattened inputs); odenet, with the sdebnn's f_h, and
+        network: mlp (of flattened inputs); hierarchical, an mlp beside a linear map,
+            each layer of which learns how wide its weights are, all its numbers N(0, 1)
+            a priori; odenet, with the sdebnn's f_h, and
             hyper-odenet, whose weights follow an equation over depth too, and sdebnn,
             whose weights' noise is among its parameters, all N(0, 1) a priori, for
             deterministic, ensemble and mean-field; for images lenet, alexnet, vgg16,
@@ -240,6 +260,27 @@ class WeightOptions:
     dropout: float = 0.1
     input_dropout: float = 0.0
     num_members: int = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class PosthocOptions:
+    """What is made of a network once it is trained: for laplace and swag.
+
+    Attributes:
+        curvature: which weights laplace makes random: all together (full, up to 5,000
+            of them), all by themselves (diagonal), or those of the last layer together;
+            auto is full for up to 2,000 weights and last-layer for more.
+        linearised: of laplace: predict with the network linearised at its weights,
+            whose posterior it is; otherwise with drawn weights.
+        swag_epochs: of swag: passes of SGD at a constant rate after training; the
+            weights at the end of each are an iterate.
+        swag_rate: of swag: that rate, on which the posterior's width depends.
+    """
+
+    curvature: CurvatureName = "auto"
+    linearised: bool = True
+    swag_epochs: int = 20
+    swag_rate: float = 0.01
 
 
 @dataclasses.dataclass(frozen=True)

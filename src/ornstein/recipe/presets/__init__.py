@@ -2,10 +2,13 @@
 
 from ._presets import (
     HANDED_OVER as HANDED_OVER,
+    IN_MEMORY as IN_MEMORY,
     PRESETS as PRESETS,
     TABLE_NOISE as TABLE_NOISE,
     PresetName as PresetName,
     default_model as default_model,
+    is_table as is_table,
     kind_of_data as kind_of_data,
     preset_recipe as preset_recipe,
 )
+from ._series_presets import kind_of_sequences as kind_of_sequences

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..._sentence import OptionError
 from ...train import IVON
 from .._recipe import Recipe
-from ..models import NETWORK_OPTIONS, WHITENED, network_kind
+from ..models import HIERARCHICAL, NETWORK_OPTIONS, WHITENED, network_kind
 from ..options import ModelName, ModelOptions, OptimiserName, SolverOptions
 from ._implicit_presets import IMPLICIT, TABLE_2
 from ._series_presets import kind_of_sequences, latent_presets
@@ -23,6 +23,8 @@ HANDED_OVER: tuple[ModelName, ...] = ("chains", "auto")
 """Models that become another recipe once the data are read."""
 TABLE_NOISE: dict[str, Any] = {"scale": 0.3, "learn_scale": True}
 """Where the noise of a table's targets starts, and that it is learned."""
+IN_MEMORY = "table in memory"
+"""The name of data that no file holds."""
 LATENT: tuple[ModelName, ...] = ("latent-sde", "latent-ode")
 """The families that learn sequences."""
 
@@ -135,6 +137,8 @@ _FAMILIES: dict[ModelName, dict[str, Any]] = {
     "mc-dropout": {"dropout": 0.3, "input_dropout": 0.1},
     "ensemble": {"test_draws": 5},
     "deterministic": {"test_draws": 1},
+    "laplace": {"test_draws": 100},
+    "swag": {},
 }
 # By data set: where a KL of many weights needs another network or more steps.
 _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
@@ -151,6 +155,11 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
     # needs the steps, its RMSE is 0.103 and 0.074 after the first and the last.
     ("ensemble", "vectors"): {"steps": 5_000},
     ("deterministic", "vectors"): {"steps": 5_000},
+    ("laplace", "vectors"): {"steps": 5_000},
+    ("swag", "vectors"): {"steps": 5_000},
+    # Of 400 hidden units the last layer's covariance takes minutes, and 4,010 weights.
+    ("laplace", "mnist"): {"width": "400-100"},
+    ("laplace", "images"): {"width": "400-100"},
     ("mc-dropout", "vectors"): {
         "dropout": 0.01,
         "input_dropout": 0.0,
@@ -323,11 +332,13 @@ def _with_network(
     if preset == "paper" and network.startswith("wide-resnet-"):
         options = _of_paper(model, "wide-resnet-28-10", data)
     own: dict[str, Any] = {"network": network}
-    if network == "mlp":
+    if network in ("mlp", HIERARCHICAL):
         mlp = _NETWORK.get(data, _NETWORK[kind_of_data(data)])
         own |= {"width": mlp["width"], "activation": "relu"}
-    if model == "ensemble" and "norm" in read:
-        own["norm"] = "frn"  # members cannot share batch statistics
+    if network == HIERARCHICAL and model == "mean-field":
+        own |= _WHITENED_PRIOR
+    if model in ("ensemble", "swag") and "norm" in read:
+        own["norm"] = "frn"  # members, or draws, cannot share batch statistics
     return {n: v for n, v in options.items() if n not in NETWORK_OPTIONS} | own
 
 
@@ -366,4 +377,5 @@ def kind_of_data(data: str) -> str:
 def is_table(data: str) -> bool:
     """Whether the name of a data set alone says that it is a table."""
     suffix = Path(data).suffix.lower()
-    return data.startswith("uci/") or suffix in (".csv", ".parquet")
+    is_named = data == IN_MEMORY or data.startswith("uci/")
+    return is_named or suffix in (".csv", ".parquet")

@@ -33,6 +33,7 @@ from ._agreement_pieces import (
     found_reference,
     sample_reference,
 )
+from ._uci import KEPT
 
 _REFERENCE = "reference"
 _CHOICE = 0.25
@@ -51,7 +52,12 @@ def _run(study: Study) -> list[dict[str, Any]]:
 
 
 def _asked(study: Study) -> list[tuple[str, str]]:
-    """The cells that `mnist`, `sgld` or `mnist/sgld` name; else all of the scale."""
+    """The cells that `mnist`, `sgld` or `mnist/sgld` name; else all of the scale.
+
+    `kept` names none: what is there already is shown.
+    """
+    if study.models == (KEPT,):
+        return []
     names = SCALES[study.scale]
     cells = [(name, m) for name in names for m in (_REFERENCE, *methods_of(name))]
     found: dict[tuple[str, str], None] = {}
@@ -60,7 +66,8 @@ def _asked(study: Study) -> list[tuple[str, str]]:
         if not ours:
             raise OptionError(
                 "{models} {} is no row of `reproduce agreement` at {scale} {}: give a "
-                "data set ({}), a method ({}), or both, such as {}/{}.",
+                "data set ({}), a method ({}), or both, such as {}/{}; or kept, for "
+                "what is there.",
                 model,
                 study.scale,
                 ", ".join(names),

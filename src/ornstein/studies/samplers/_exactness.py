@@ -30,6 +30,7 @@ from ...exactness import (
     Plan,
     command_line_cases,
     compare,
+    draw_laplace,
     draw_swag,
     ensemble_rows,
     estimate,
@@ -96,6 +97,11 @@ def _run(study: Study) -> list[dict[str, Any]]:
         compute = lambda e=estimator: _mean_field_rows(e, seed=study.seed)
         add(method, _LINEAR, None, compute)
     add("SWAG", "its iterates", _NUM_ITERATES, lambda: _swag_rows(seed=study.seed))
+
+    for linearised in (True, False):
+        method = "LaplaceApproximation" + ", linearised" * linearised
+        compute = lambda is_so=linearised: _laplace_rows(is_so, seed=study.seed)
+        add(method, _LINEAR, None, compute)
 
     for case in path_cases():
         compute = lambda c=case: path_rows(c, seed=study.seed)
@@ -245,6 +251,12 @@ def _swag_rows(*, seed: int) -> list[dict[str, Any]]:
     drawn = draw_swag(iterates, _SWAG_RANK, key=draw_key)
     # SWAG claims the law of its iterates, not the posterior.
     return compare(drawn, known(exact), exact)
+
+
+def _laplace_rows(linearised: bool, *, seed: int) -> list[dict[str, Any]]:
+    target, key = linear_regression(), jax.random.key(seed)
+    drawn = draw_laplace(target, linearised=linearised, key=key)
+    return compare(drawn, known(target.posterior()), target.posterior())
 
 
 def to_json(found: Estimate) -> list:

@@ -16,7 +16,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from ..._types import Array, Bool, Float, PRNGKeyArray, PyTree
-from ...data import Split
+from ...data import AbstractAugmentation, Split
 from ...functions import (
     SDEBNN,
     Integrator,
@@ -90,16 +90,26 @@ def network(*, sigma: float = _SIGMA, key: PRNGKeyArray) -> WhitenedSDEBNN:
 
 
 def _variational_paths(
-    train: Split, inputs: list[np.ndarray], num_steps: int, *, key: PRNGKeyArray
+    train: Split,
+    inputs: list[np.ndarray],
+    num_steps: int,
+    *,
+    key: PRNGKeyArray,
+    augmentation: AbstractAugmentation | None = None,
 ) -> list[Float[np.ndarray, "rows classes"]]:
     """A mixture of fits, which share the steps."""
     keys = jax.random.split(key, NUM_FITS)
-    fits = [_variational_path(train, num_steps // NUM_FITS, key=k) for k in keys]
+    num_steps //= NUM_FITS
+    fits = [_variational_path(train, num_steps, augmentation, key=k) for k in keys]
     return _mean_probs([net for drawn in fits for net in drawn], inputs)
 
 
 def _variational_path(
-    train: Split, num_steps: int, *, key: PRNGKeyArray
+    train: Split,
+    num_steps: int,
+    augmentation: AbstractAugmentation | None,
+    *,
+    key: PRNGKeyArray,
 ) -> list[Network]:
     """Draws of a normal for each coordinate of the path, all else at its mode."""
     net_key, fit_key, draw_key = jax.random.split(key, 3)
@@ -119,6 +129,7 @@ def _variational_path(
         num_epochs=max(1, num_steps * BATCH_SIZE // len(train)),
         batch_size=BATCH_SIZE,
         learning_rate=_LEARNING_RATE,
+        augmentation=augmentation,
         key=fit_key,
     ).model
     assert isinstance(fitted, MeanField)
@@ -166,6 +177,7 @@ def _modes(
     path: str = "free",
     sigma: float | None = None,
     num_members: int,
+    augmentation: AbstractAugmentation | None = None,
 ) -> list[Float[np.ndarray, "rows classes"]]:
     """Of modes by Adam, which share the steps.
 
@@ -190,7 +202,10 @@ def _modes(
 
     def energy(theta: Array, rows: Array, key: PRNGKeyArray) -> Array:
         net = eqx.combine(unravel(placed(theta, key)), static)
-        loss = optax.softmax_cross_entropy_with_integer_labels(net(x[rows]), y[rows])
+        images = x[rows]
+        if augmentation is not None:
+            images = augmentation(images, key=jax.random.fold_in(key, 1))
+        loss = optax.softmax_cross_entropy_with_integer_labels(net(images), y[rows])
         return loss.mean() + 0.5 * jnp.sum(theta**2) / num_data
 
     rule = optax.adam(optax.cosine_decay_schedule(_LEARNING_RATE, num_steps))
@@ -262,6 +277,9 @@ METHODS: dict[str, Callable[..., list[np.ndarray]]] = {
     "five modes": functools.partial(_modes, num_members=_NUM_MEMBERS),
     "sampled": _sampled,
 }
+AUGMENTED = tuple(name for name in METHODS if name != "sampled")
+"""Methods that may shift their training images, of which no chain has a density."""
+
 NARROWER: dict[str, Callable[..., list[np.ndarray]]] = {
     "paths at a narrower prior": functools.partial(
         _twins, path="prior", sigma=NARROW_SIGMA

@@ -69,7 +69,10 @@ class ProgressBar:
 
 
 def _numbers(record: dict[str, Any]) -> str:
-    """The KL is all of it: of what examples share, and of single examples."""
+    """The KL is all of it: of what examples share, and of single examples.
+
+    Where there is none (of an ensemble), it is not shown.
+    """
     if "kl" in record:
         record = record | {"kl": record["kl"] + record.get("local_kl", 0.0)}
     shown = [
@@ -82,5 +85,5 @@ def _numbers(record: dict[str, Any]) -> str:
     return "  ".join(
         f"{title} {pattern.format(record[name])}"
         for title, name, pattern in shown
-        if name in record
+        if name in record and not (name == "kl" and record[name] == 0)
     )

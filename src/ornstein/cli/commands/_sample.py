@@ -1,0 +1,224 @@
+"""`ornstein sample`."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ..._files import lock_folder
+from ...evaluation import fit_scores
+from ...recipe import (
+    SAMPLES,
+    Keys,
+    Prepared,
+    SampleRecipe,
+    check_kept,
+    check_members,
+    check_sampling,
+    has_starts,
+    keep_schema,
+    load_run,
+    prepare,
+    read_sample_recipe,
+    run_sampling,
+    starts_from_run,
+)
+from ...report import write_figures
+from ...sampling import ChainProgress, StuckChainError, is_stuck
+from ...train import Fit, RunFolder
+from .._calls import entered
+from .._diagnosis import diagnosis_of, say_diagnosis
+from .._flags import flagged
+from .._output import check_outside, inputs_of
+from .._run_folder import (
+    Untouched,
+    check_new,
+    free_folder,
+    new_run,
+    resumable,
+    say_data,
+    say_draws,
+    say_where,
+    say_written,
+)
+from .._terminal import Terminal, as_json
+from ._report import leave_report
+
+_TABLE = (
+    "accuracy",
+    "rmse",
+    "rmse_in_target_units",
+    "nll",
+    "nll_in_target_units",
+    "ece",
+    "brier",
+    "crps",
+    "coverage_90",
+    "epistemic_share",
+    "r_hat",
+    "ess_bulk",
+    "ess_tail",
+    "acceptance_rate",
+    "num_divergent",
+    "step_size",
+    "num_parameters",
+    "train_seconds",
+)
+
+_R_HAT = "R-hat"
+"""What a note about it says."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """Sample a network's weights by Markov chains, and judge them on test rows.
+
+    Defaults are those of a preset for the data and the kernel: `ornstein sample --data
+    uci/yacht --help` shows that set's. Writes a run folder that `evaluate`, `predict`
+    and --resume read.
+
+    Attributes:
+        recipe: what, on what, and how.
+        out: the run folder; the first free runs/DATA-N by default.
+        overwrite: replace a run that is there.
+        resume: go on with a run that was interrupted; it keeps its own options.
+        json: print the result as JSON, and nothing else, on standard output.
+    """
+
+    recipe: Annotated[SampleRecipe, tyro.conf.arg(name="")] = dataclasses.field(
+        default_factory=SampleRecipe
+    )
+    out: Path | None = None
+    overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    resume: Path | None = None
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+
+    def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        """Carry it out; the result."""
+        if self.resume is not None:
+            run = RunFolder.open(self.resume)
+            with lock_folder(run.path):  # first: its recipe may be replaced
+                recipe = read_sample_recipe(run)
+                check_kept(run)
+                prepared = prepare(recipe.recipe)
+                keep_schema(run, prepared.data)
+                say_data(prepared.data, terminal)
+                members = None
+                if not has_starts(run.checkpoints / SAMPLES):
+                    members = _members(recipe, prepared)
+                return _carry_out(
+                    run, recipe, prepared, members, terminal, command, guard=None
+                )
+        recipe = self.recipe
+        check_sampling(recipe.sampling)
+        path = free_folder(recipe.data.data) if self.out is None else self.out
+        others = starts_from_run(recipe.sampling.start_from)
+        inputs = [*inputs_of(recipe.recipe), *([] if others is None else [others])]
+        check_new(path, inputs, overwrite=self.overwrite)
+        check_outside(path, recipe.data.data)
+        prepared = prepare(recipe.recipe)
+        say_data(prepared.data, terminal)
+        members = _members(recipe, prepared)
+        config = {
+            "command": command,
+            "recipe": recipe.recipe.to_json(),
+            "sampling": recipe.to_json(),
+        }
+        with new_run(path, config, overwrite=self.overwrite) as (run, guard):
+            keep_schema(run, prepared.data)
+            say_where(run, terminal)
+            return _carry_out(
+                run, recipe, prepared, members, terminal, command, guard=guard
+            )
+
+
+def _members(recipe: SampleRecipe, prepared: Prepared) -> Fit | None:
+    """What another run fitted, if chains are to start at its members."""
+    path = starts_from_run(recipe.sampling.start_from)
+    if path is None:
+        return None
+    theirs = load_run(path).with_rows()
+    members = Fit(theirs.fit.model, theirs.fit.likelihood, None, {})
+    check_members(recipe, prepared, members, theirs.prepared.data)
+    return members
+
+
+def _carry_out(
+    run: RunFolder,
+    recipe: SampleRecipe,
+    prepared: Prepared,
+    members: Fit | None,
+    terminal: Terminal,
+    command: str,
+    *,
+    guard: Untouched | None,
+) -> dict[str, Any]:
+    guards = [] if guard is None else [guard]
+    folder = run.checkpoints / SAMPLES
+    options, data = recipe.sampling, prepared.data
+    with (
+        resumable(run, guard, terminal, command="sample") as interruption,
+        entered(run, command, seed=options.seed, is_first=guard is not None) as calls,
+    ):
+        callbacks = [ChainProgress(terminal.errors), calls, *guards, interruption]
+        samples = run_sampling(
+            recipe,
+            prepared,
+            folder,
+            members=members,
+            resume=guard is None,
+            callbacks=callbacks,
+        )
+        interruption.raise_if_met()
+        result: dict[str, Any] = {
+            "model": "samples",
+            "kernel": options.kernel,
+            "network": options.network,
+            "data": recipe.data.data,
+            "train_seconds": calls.seconds,
+            "num_chains": options.num_chains,
+            "num_samples": options.num_samples,
+            "kl_weight": None,
+            "notes": [*data.notes, *samples.notes],
+        }
+        keys = Keys.of(prepared.recipe)
+        scores, prediction = fit_scores(
+            samples,
+            data,
+            num_draws=options.test_draws,
+            test_key=keys.test,
+            bound_key=keys.bound,
+        )
+        result |= scores
+        draws = options.test_draws
+        result["diagnosis"] = diagnosis_of(
+            samples, prepared, prediction, scores, num_draws=draws
+        )
+        result["provenance"] = calls.provenance()
+        result = as_json(result)
+        written = [folder]
+        written += write_figures(
+            run.figures,
+            samples,
+            prediction,
+            data,
+            history={},
+            key=keys.test,
+            num_draws=options.test_draws,
+        )
+        written.append(run.write_result(result))
+        written += leave_report(run, samples, prediction, data, terminal)
+        say_draws(samples, options.test_draws, terminal)
+        table = {name: result[name] for name in _TABLE if result.get(name) is not None}
+        if any(_R_HAT in note for note in samples.notes):
+            table.pop("r_hat", None)  # said already, of training rows
+        terminal.table(
+            f"{options.kernel} on the test rows of {recipe.data.data}", table
+        )
+        say_diagnosis(result, terminal)
+        say_written(run, written, terminal)
+    if is_stuck(samples):
+        note = flagged(samples.notes[0])
+        raise StuckChainError(f"{note} What was sampled is in {run.path}.")
+    return result

@@ -1,0 +1,364 @@
+"""A table's columns as numbers, as training rows showed them: kinds, gaps, categories.
+
+Text, dates and empty cells are read by pandas and encoded by scikit-learn's
+transformers, whose learned parts are kept here as plain numbers and names, so that they
+are saved as JSON and put together again without pickle.
+"""
+
+import dataclasses
+import functools
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from .._sentence import Sentence
+from ._cells import (
+    EMPTY,
+    Problem,
+    Reading,
+    bad_cells,
+    kind_of,
+    stripped,
+    texts_of,
+    values_of,
+)
+from ._error import DataError, nearest
+from ._few_cells import FEW, few_values
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.compose import ColumnTransformer
+
+ColumnKind = Literal["number", "boolean", "date", "category"]
+
+_LEAST_SHARE = 0.01  # of the training rows: rarer categories count as others
+_LEAST_ROWS = 2
+_MOST_CATEGORIES = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """What training rows showed of a column.
+
+    Attributes:
+        name: in the table's header.
+        kind: of its cells; a date is days since 1970, a boolean 0 or 1.
+        fill: what an empty cell counts as: the training rows' median.
+        has_gaps: whether training rows had empty cells: then there is a feature that
+            says so.
+        categories: the common ones among the training rows, most common first; any
+            other cell has none of their features.
+        decimal: what stands before a number's decimals in text, `"."` or `","`.
+        date_format: of dates in text, as `strptime` takes it; `None` for ISO's.
+    """
+
+    name: str
+    kind: ColumnKind
+    fill: float = 0.0
+    has_gaps: bool = False
+    categories: tuple[str, ...] = ()
+    decimal: str = "."
+    date_format: str | None = None
+
+    @property
+    def reading(self) -> Reading:
+        """How its text is read."""
+        return Reading(self.decimal, self.date_format)
+
+
+@dataclasses.dataclass(frozen=True)
+class TableEncoding:
+    """From a table's cells to numbers, before standardisation.
+
+    Features are the columns of numbers, booleans and dates; one for each of these that
+    had gaps; and one for each category.
+
+    Attributes:
+        columns: in the table's order.
+        targets: the columns to predict: their kind, and how their text is read.
+    """
+
+    columns: tuple[Column, ...]
+    targets: tuple[Column, ...] = ()
+
+    @classmethod
+    def learned(
+        cls,
+        frame: "pd.DataFrame",
+        names: Sequence[str],
+        rows: np.ndarray,
+        where: str,
+        *,
+        is_asked: bool = False,
+    ) -> tuple["TableEncoding", list[str]]:
+        """Kinds from all rows, so that each is read alike; the rest from some.
+
+        Args:
+            frame: the table.
+            names: of the columns to learn from.
+            rows: numbers of the training rows.
+            where: the table's name, for messages.
+            is_asked: whether the user named these columns: then none is left out but
+                for want of values.
+
+        Returns:
+            The encoding, and notes on columns that are left out: texts that are names
+            rather than categories, and columns without a value.
+
+        Raises:
+            DataError: for cells that are not like the rest of their column: all such
+                columns in one message.
+        """
+        columns, notes, problems = [], [], []
+        for name in names:
+            cells = with_separator(frame, name)
+            found = kind_of(cells)
+            if isinstance(found, Problem):
+                problems.append(found)
+                continue
+            reason = found.reason_to_leave_out
+            if reason is None or (is_asked and stripped(cells)[1].any()):
+                own = {"kind": found.kind, **found.reading._asdict()}
+                column = _column(name, cells.iloc[rows], own)
+                if column.kind != "category" or column.categories:
+                    columns.append(column)
+                    continue
+                reason = "no text in it is in two of the training rows"
+            notes.append(_left_out(where, name, reason))
+        if problems:
+            raise DataError(_said(where, problems))
+        return cls(tuple(columns)), notes
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Of the numbers, in their order."""
+        numbers = [c for c in self.columns if c.kind != "category"]
+        gaps = [f"{c.name} is empty" for c in numbers if c.has_gaps]
+        of_categories = [f"{c.name} = {v}" for c in self.columns for v in c.categories]
+        return (*(c.name for c in numbers), *gaps, *of_categories)
+
+    def apply(
+        self, frame: "pd.DataFrame", where: str
+    ) -> tuple[Float[np.ndarray, "rows features"], list[str]]:
+        """A table's rows as numbers.
+
+        Args:
+            frame: with these columns among its own, in any order.
+            where: its name, for messages.
+
+        Returns:
+            The numbers, and notes on cells that training rows had not: unknown
+            categories, and gaps in columns that had none.
+
+        Raises:
+            DataError: for columns that are not there, and cells that are not of their
+                column's kind: all of them in one message.
+        """
+        import pandas as pd
+
+        check_columns(frame, [column.name for column in self.columns], where)
+        parts, notes, problems = {}, [], []
+        is_few = len(frame) <= FEW
+        for column in self.columns:
+            cells = frame[column.name]
+            if is_few:
+                found = few_values(cells, column.kind, column.reading)
+                if found is not None:
+                    parts[column.name] = found
+                    notes += _strange(found, column, where)
+                    continue
+            bad = bad_cells(cells, column.kind, column.reading)
+            if bad is not None:
+                problems.append(bad)
+                continue
+            parts[column.name] = _as_encoded(cells, column)
+            notes += _strange(parts[column.name], column, where)
+        if problems:
+            each = "; ".join(problem.said for problem in problems)
+            raise DataError(
+                f"{where}: {each}: correct these cells, or empty them (an empty cell "
+                "counts as the training rows' median)."
+            )
+        if is_few:
+            return self._transformed(parts, len(frame)), notes
+        encoded = pd.DataFrame(parts, index=frame.index)
+        values = _transformer(self).transform(encoded)
+        return np.asarray(values, np.float64), notes
+
+    def _transformed(
+        self, parts: Mapping[str, Any], num_rows: int
+    ) -> Float[np.ndarray, "rows features"]:
+        """What `transformer` makes of columns, in a hundredth of its milliseconds."""
+        numbers = [c for c in self.columns if c.kind != "category"]
+        values = [parts[c.name] for c in numbers]
+        gaps = [np.isnan(v) for v in values]
+        known = [
+            np.where(gap, column.fill, value)
+            for column, value, gap in zip(numbers, values, gaps, strict=True)
+        ]
+        known += [g for c, g in zip(numbers, gaps, strict=True) if c.has_gaps]
+        known += [
+            parts[c.name] == category for c in self.columns for category in c.categories
+        ]
+        empty = np.empty((num_rows, 0))
+        return np.stack(known, axis=1, dtype=np.float64) if known else empty
+
+    def transformer(self) -> "ColumnTransformer":
+        """What `apply` uses of scikit-learn's, as if fitted to the training rows.
+
+        It takes columns of floats, and of texts for categories.
+        """
+        import pandas as pd
+        from sklearn.compose import ColumnTransformer
+        from sklearn.impute import SimpleImputer
+        from sklearn.preprocessing import OneHotEncoder
+
+        numbers = [c for c in self.columns if c.kind != "category"]
+        texts = [c for c in self.columns if c.kind == "category"]
+        # Two rows from which each learns what it learned from the training rows.
+        shown = {c.name: [c.fill, np.nan if c.has_gaps else c.fill] for c in numbers}
+        shown |= {c.name: [EMPTY, EMPTY] for c in texts}
+        known: Any = [np.array(c.categories, object) for c in texts]
+        found = ColumnTransformer(
+            [
+                (
+                    "numbers",
+                    SimpleImputer(strategy="median", add_indicator=True),
+                    [c.name for c in numbers],
+                ),
+                (
+                    "categories",
+                    OneHotEncoder(
+                        categories=known,
+                        handle_unknown="ignore",
+                        sparse_output=False,
+                    ),
+                    [c.name for c in texts],
+                ),
+            ]
+        )
+        return found.fit(pd.DataFrame(shown))
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> "TableEncoding":
+        """From what `dataclasses.asdict` gives, by way of JSON."""
+        parts = (saved["columns"], saved["targets"])
+        return cls(*(tuple(map(_read_column, part)) for part in parts))
+
+
+@functools.lru_cache(maxsize=16)
+def _transformer(encoding: TableEncoding) -> "ColumnTransformer":
+    return encoding.transformer()
+
+
+def _column(name: str, cells: "pd.Series", own: dict[str, Any]) -> Column:
+    if own["kind"] == "category":
+        counts = texts_of(cells).value_counts()
+        least = max(_LEAST_ROWS, _LEAST_SHARE * len(cells))
+        common = counts[counts >= least].index[:_MOST_CATEGORIES]
+        return Column(name, categories=tuple(map(str, common)), **own)
+    reading = Reading(own["decimal"], own["date_format"])
+    values = values_of(cells, own["kind"], reading)
+    has_gaps = bool(np.isnan(values).any())
+    fill = 0.0 if np.isnan(values).all() else float(np.nanmedian(values))
+    return Column(name, fill=fill, has_gaps=has_gaps, **own)
+
+
+def _as_encoded(cells: "pd.Series", column: Column) -> Any:
+    if column.kind == "category":
+        return texts_of(cells).to_numpy(object)
+    return values_of(cells, column.kind, column.reading)
+
+
+def _read_column(saved: Mapping[str, Any]) -> Column:
+    found: dict[str, Any] = {**saved, "categories": tuple(saved["categories"])}
+    return Column(**found)
+
+
+def with_separator(frame: "pd.DataFrame", name: str) -> "pd.Series":
+    """A column that knows by what its file parts cells: it says what a comma means.
+
+    Args:
+        frame: as `read_frame` gives it.
+        name: of the column.
+    """
+    cells = frame[name]
+    cells.attrs = dict(frame.attrs)
+    return cells
+
+
+def _strange(values: np.ndarray, column: Column, where: str) -> list[str]:
+    """Notes on what training rows did not show."""
+    if column.kind != "category":
+        num_empty = int(np.isnan(values).sum())
+        if num_empty == 0 or column.has_gaps:
+            return []
+        cells = "1 empty cell" if num_empty == 1 else f"{num_empty} empty cells"
+        return [
+            f"{where}: column {column.name!r} has {cells}, and the training rows had "
+            f"none: they count as their median, {column.fill:g}."
+        ]
+    is_known = np.isin(values.astype(str), column.categories)
+    others = sorted(set(values[~is_known]))
+    if not others:
+        return []
+    some = ", ".join(repr(str(name)) for name in others[:3])
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    rows = count_of(int((~is_known).sum()), "row")
+    return [
+        f"{where}: column {column.name!r} has {some}{more} in {rows}"
+        f", not among the {len(column.categories)} categories that are common in "
+        "the training rows: they count as none of these."
+    ]
+
+
+def count_of(number: int, what: str) -> str:
+    """`1 row`, `2 rows`.
+
+    Args:
+        number: how many.
+        what: of these, one.
+    """
+    return f"{number} {what}" + "s" * (number != 1)
+
+
+def check_columns(frame: "pd.DataFrame", names: Sequence[str], where: str) -> None:
+    """Refuse a table that lacks columns, naming all of them.
+
+    Args:
+        frame: the table.
+        names: of the columns that it must have.
+        where: its name, for messages.
+
+    Raises:
+        DataError: if one is not there.
+    """
+    there = list(map(str, frame.columns))
+    twice = [name for name in names if there.count(name) > 1]
+    if twice:
+        raise DataError(
+            f"{where} has two columns of one name, {twice[0]!r}: rename one."
+        )
+    absent = [name for name in names if name not in there]
+    if absent:
+        raise DataError(
+            f"{where} has no column {', '.join(map(repr, absent))}"
+            f"{nearest(absent[0], there)}: its columns are {', '.join(there)}."
+        )
+
+
+def _left_out(where: str, name: str, reason: str) -> Sentence:
+    text = "{}: column {!r} is left out: {}; {features} names the columns to use."
+    return Sentence(text, where, name, reason)
+
+
+def _said(where: str, problems: Sequence[Problem]) -> Sentence:
+    """All columns that cannot be read, in one sentence."""
+    each = "; ".join(problem.said for problem in problems)
+    names = " ".join(shlex.quote(problem.column) for problem in problems)
+    what = "the column" if len(problems) == 1 else "the columns"
+    text = "{}: {}: correct the cells, or leave {} out with {drop} {}."
+    return Sentence(text, where, each, what, names)

@@ -1,0 +1,87 @@
+"""The file or folder that data came from, so that a change is noticed."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from ._error import DataError, DataNotFoundError
+
+_BLOCK = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A fingerprint of the user's own files.
+
+    Attributes:
+        paths: as they were given: one, or those of training and test rows.
+        sha256: of their bytes; of a folder also of its files' places in it.
+        num_rows: in all of them.
+        num_columns: of a table, those that are no features among them; else `None`.
+    """
+
+    paths: tuple[str, ...]
+    sha256: str
+    num_rows: int
+    num_columns: int | None = None
+
+    @classmethod
+    def of(
+        cls, paths: Sequence[Path], *, num_rows: int, num_columns: int | None = None
+    ) -> "Source":
+        """The fingerprint of files, or of a folder of them, as they are now.
+
+        Args:
+            paths: to regular files or folders.
+            num_rows: that were read from them.
+            num_columns: of a table.
+        """
+        names = tuple(map(str, paths))
+        return cls(names, _digest(paths), num_rows, num_columns)
+
+    def check_unchanged(self) -> None:
+        """Refuse files that are not what they were.
+
+        Raises:
+            DataNotFoundError: if one is gone.
+            DataError: if one has changed.
+        """
+        paths = [Path(name).expanduser() for name in self.paths]
+        for path in paths:
+            if not path.exists():
+                raise DataNotFoundError(
+                    f"{path}, from which this run learned, is not there"
+                    f"{_seen_from(path)}: put it back to go on with its rows "
+                    "(predictions do not need it)."
+                )
+        if _digest(paths) != self.sha256:
+            raise self.has_changed()
+
+    def has_changed(self) -> DataError:
+        """What is said of files that are not what they were."""
+        return DataError(
+            f"{' or '.join(self.paths)} has changed since this run read it "
+            f"({self.num_rows:,} rows then), and what are its test rows now may be "
+            "rows that the run learned from: put the file back as it was, or train "
+            "again (predictions do not need it)."
+        )
+
+
+def _seen_from(path: Path) -> str:
+    return "" if path.is_absolute() else f" (in {Path.cwd()})"
+
+
+def _digest(paths: Sequence[Path]) -> str:
+    found = hashlib.sha256()
+    for path in paths:
+        files = [path]
+        if path.is_dir():
+            files = sorted(file for file in path.rglob("*") if file.is_file())
+        for file in files:
+            if path.is_dir():
+                found.update(f"{file.relative_to(path).as_posix()}\n".encode())
+            with file.open("rb") as stream:
+                while block := stream.read(_BLOCK):
+                    found.update(block)
+    return found.hexdigest()

@@ -1,0 +1,165 @@
+"""The column, or columns, of a user's table that are to be predicted."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Shaped
+
+from ..._sentence import Sentence
+from .._cells import Problem, bad_cells, kind_of, numbers_of, stripped, texts_of
+from .._columns import Column, with_separator
+from .._error import DataError, nearest
+from ._targets import Target, class_name, read_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WHOLE = r"[+-]?\d+"
+
+
+def with_targets(
+    frame: "pd.DataFrame", targets: Sequence[str], where: str
+) -> tuple["pd.DataFrame", list[str]]:
+    """The rows that have a target, and a note on the others.
+
+    Args:
+        frame: the table.
+        targets: its columns to predict.
+        where: its name, for messages.
+
+    Raises:
+        DataError: if no row has one.
+    """
+    has_one = np.all([stripped(frame[name])[1] for name in targets], axis=0)
+    if has_one.all():
+        return frame, []
+    absent, names = int((~has_one).sum()), " or ".join(targets)
+    if absent == len(frame):
+        raise DataError(f"{where}: every cell of {names} is empty: give values.")
+    what = "1 row has" if absent == 1 else f"{absent:,} rows have"
+    verb = "is" if absent == 1 else "are"
+    note = f"{where}: {what} no {names}, and {verb} left out."
+    left = frame[has_one].reset_index(drop=True)
+    left.attrs = dict(frame.attrs)
+    return left, [note]
+
+
+def own_targets(
+    frame: "pd.DataFrame", targets: Sequence[str], task: str | None, where: str
+) -> tuple[Target, tuple[Column, ...]]:
+    """Classes or numbers, as `read_target` decides, and how their text was read.
+
+    Args:
+        frame: whose rows all have a target.
+        targets: its columns to predict.
+        task: `"classification"` or `"regression"`, or `None` to decide here.
+        where: its name, for messages.
+
+    Raises:
+        DataError: for a target that is not what `task` says, or unusable.
+    """
+    what = f"{where}: target {', '.join(targets)}"
+    if len(targets) == 1:
+        column = _seen(frame, targets[0], task, where)
+        values = _as_they_are(frame, column)
+        return read_target(values, what, task), (column,)
+    columns = tuple(_seen(frame, name, "regression", where) for name in targets)
+    return read_target(_numbers(frame, columns, where), what, task), columns
+
+
+def own_labels(
+    frame: "pd.DataFrame",
+    columns: Sequence[Column],
+    class_names: Sequence[str] | None,
+    where: str,
+) -> Shaped[np.ndarray, "rows ..."]:
+    """Targets of other rows: the numbers of known classes, or numbers.
+
+    Args:
+        frame: whose rows all have a target.
+        columns: to predict, as training had them.
+        class_names: in the order of their numbers; `None` for numbers.
+        where: its name, for messages.
+
+    Raises:
+        DataError: for a class that is not among them, or what is no number.
+    """
+    if class_names is None:
+        return _numbers(frame, columns, where)
+    (column,) = columns
+    names = [class_name(value) for value in _as_they_are(frame, column)]
+    numbers = {name: number for number, name in enumerate(class_names)}
+    unknown = [row for row, name in enumerate(names) if name not in numbers]
+    if unknown:
+        row, cell = unknown[0], frame[column.name].iloc[unknown[0]]
+        raise DataError(
+            f"{where}: target {column.name} has {str(cell)!r} in row {row}, counting "
+            f"from 0, which training had not{nearest(str(cell), class_names)}: its "
+            f"classes are {', '.join(class_names)}."
+        )
+    return np.array([numbers[name] for name in names])
+
+
+def _seen(frame: "pd.DataFrame", name: str, task: str | None, where: str) -> Column:
+    """What a target's column is, and how its text is read."""
+    found = kind_of(with_separator(frame, name))
+    if isinstance(found, Problem):
+        if task == "classification":
+            return Column(name, "category")
+        raise DataError(
+            Sentence(
+                "{}: target {}: correct the cells{}.",
+                where,
+                found.said,
+                Sentence(", or give {task} classification if they are classes")
+                if task is None
+                else "",
+            )
+        )
+    if found.kind == "date":
+        return Column(name, "category")
+    is_named = found.kind == "category" and found.reason_to_leave_out is not None
+    if is_named and task is None:
+        raise DataError(
+            Sentence(
+                "{}: target {!r} cannot be classes: {}; correct the cells, or give "
+                "{task} classification.",
+                where,
+                name,
+                found.reason_to_leave_out,
+            )
+        )
+    kind = found.kind
+    return Column(name, kind, **found.reading._asdict())  # type: ignore[arg-type]
+
+
+def _as_they_are(frame: "pd.DataFrame", column: Column) -> Shaped[np.ndarray, " rows"]:
+    """Numbers or truths if training had those, and else text."""
+    import pandas as pd
+
+    cells = frame[column.name]
+    if column.kind == "category":
+        return texts_of(cells).to_numpy().astype(str)
+    values = numbers_of(cells, column.reading)
+    if np.isnan(values).any():  # other rows', of which it will be said
+        return texts_of(cells).to_numpy().astype(str)
+    if column.kind == "boolean":
+        return values.astype(bool)
+    is_whole = pd.api.types.is_integer_dtype(cells) or (
+        not pd.api.types.is_numeric_dtype(cells)
+        and stripped(cells)[0].str.fullmatch(_WHOLE).all()
+    )
+    return values.astype(np.int64) if is_whole else values
+
+
+def _numbers(
+    frame: "pd.DataFrame", columns: Sequence[Column], where: str
+) -> Shaped[np.ndarray, "rows targets"]:
+    readings = {column.name: column.reading for column in columns}
+    found = [bad_cells(frame[n], "number", reading) for n, reading in readings.items()]
+    bad = [problem.said for problem in found if problem is not None]
+    if bad:
+        raise DataError(f"{where}: {'; '.join(bad)}: the targets must be numbers.")
+    read = [numbers_of(frame[name], reading) for name, reading in readings.items()]
+    return np.stack(read, axis=1)

@@ -1,0 +1,150 @@
+"""The files of a run folder."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from .._files import UnreadableError, check_regular
+from ..data import Data, load_schema, save_schema
+from ..prediction import Fitted
+from ..train import (
+    CheckpointError,
+    RunFolder,
+    checkpoints,
+    load_hyperparameters,
+    save_model,
+)
+from ._recipe import Recipe
+from ._sampling import SampleRecipe
+
+SAMPLES = "samples"
+"""The folder of a run's samples, among its checkpoints."""
+
+_MODEL = "final.npz"
+_SCHEMA = "data.json"
+_RECIPE = "sha256 of the recipe"
+_KNOWN = "sha256 of what is known of the data"
+
+
+def read_recipe(run: RunFolder) -> Recipe:
+    """The recipe of a run.
+
+    Raises:
+        ValueError: if its config.json is damaged or of another version.
+    """
+    config = _read_config(run)
+    if "sampling" in config:
+        raise ValueError(
+            f"{run.path} is a run of `ornstein sample`: go on with "
+            f"`ornstein sample --resume {run.path}`."
+        )
+    return Recipe.from_json(config["recipe"])
+
+
+def is_sampled(run: RunFolder) -> bool:
+    """Whether a run is one of chains."""
+    return "sampling" in _read_config(run)
+
+
+def read_sample_recipe(run: RunFolder) -> SampleRecipe:
+    """The options of a run of `ornstein sample`.
+
+    Raises:
+        ValueError: if its config.json is damaged, of another version or command.
+    """
+    config = _read_config(run)
+    if "sampling" not in config:
+        raise ValueError(
+            f"{run.path} is a run of `ornstein train`: go on with "
+            f"`ornstein train --resume {run.path}`."
+        )
+    return SampleRecipe.from_json(config["sampling"])
+
+
+def _read_config(run: RunFolder) -> dict[str, Any]:
+    config = run.config
+    if "recipe" not in config:
+        raise ValueError(
+            f"{run.path / 'config.json'} holds no recipe: give a folder that "
+            "`ornstein train` or `sample` wrote."
+        )
+    return config
+
+
+def save_final(run: RunFolder, fit: Fitted) -> Path:
+    """Write the trained model with its batch statistics, and say where."""
+    path = final_path(run)
+    made_by = _made_by(run)
+    tree = (fit.model, fit.likelihood, fit.state)
+    save_model(path, tree, hyperparameters=made_by)
+    return path
+
+
+def check_own(run: RunFolder) -> None:
+    """Refuse a model that was not made by the recipe and data of its folder.
+
+    Raises:
+        CheckpointError: naming what is another's.
+    """
+    final, there = final_path(run), _made_by(run)
+    for what, digest in load_hyperparameters(final).items():
+        if what in (_RECIPE, _KNOWN) and there.get(what) != digest:
+            file = "config.json" if what == _RECIPE else _SCHEMA
+            raise CheckpointError(
+                f"{final} is the model of another run, or {file} is another's: put "
+                "the run's own back, or train again."
+            )
+
+
+def _made_by(run: RunFolder) -> dict[str, str]:
+    """Digests of the recipe and of what is known of the data, if that was written."""
+    text = json.dumps(_read_config(run)["recipe"], sort_keys=True).encode()
+    parts = {_RECIPE: text}
+    if schema_path(run).is_file():
+        parts[_KNOWN] = schema_path(run).read_bytes()
+    return {name: hashlib.sha256(part).hexdigest() for name, part in parts.items()}
+
+
+def schema_path(run: RunFolder) -> Path:
+    """Where a run keeps what it knows of its data."""
+    return run.path / _SCHEMA
+
+
+def keep_schema(run: RunFolder, data: Data) -> None:
+    """Write what predicting takes to know of the data, or see that it is the same.
+
+    Args:
+        run: a new one, or one that goes on.
+        data: that it learns from.
+
+    Raises:
+        DataError: for a run that learned from other data.
+    """
+    path = schema_path(run)
+    if path.is_file():
+        load_schema(path).check_same(data)
+    else:  # of a new run, or of before there was such a file
+        save_schema(path, data)
+
+
+def final_path(run: RunFolder) -> Path:
+    """Where a finished run has its trained model."""
+    return run.checkpoints / _MODEL
+
+
+def check_kept(run: RunFolder) -> None:
+    """Refuse what is in the place of the checkpoints, or of the trained model.
+
+    Raises:
+        CheckpointError: naming what it is.
+    """
+    checkpoints(run.checkpoints)
+    final = final_path(run)
+    try:
+        check_regular(final)
+    except UnreadableError as error:
+        raise CheckpointError(
+            f"{final} should be the trained model's file ({error}): move it away, and "
+            f"{run.resuming} writes the model again from the last checkpoint."
+        ) from error

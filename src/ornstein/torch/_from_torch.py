@@ -1,0 +1,139 @@
+"""PyTorch's layers as Equinox's, which compute the same in JAX."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..nn import PerExample
+from ._extra import torch
+
+_FUNCTIONS: dict[type, Callable] = {
+    torch.nn.ReLU: jax.nn.relu,
+    torch.nn.SiLU: jax.nn.silu,
+    torch.nn.Sigmoid: jax.nn.sigmoid,
+    torch.nn.Tanh: jnp.tanh,
+}
+_AXES = {torch.nn.Linear: 1, torch.nn.Conv1d: 2, torch.nn.Conv2d: 3}
+_POOLS = {
+    torch.nn.MaxPool2d: eqx.nn.MaxPool2d,
+    torch.nn.AvgPool2d: eqx.nn.AvgPool2d,
+}
+_USUAL = {
+    "dilation": 1,
+    "return_indices": False,
+    "count_include_pad": True,
+    "divisor_override": None,
+}
+_KNOWN = (
+    "Sequential, Linear, Conv1d, Conv2d, MaxPool2d, AvgPool2d, Flatten, Identity, "
+    "ReLU, LeakyReLU, ELU, GELU, SiLU, Softplus, Sigmoid and Tanh"
+)
+
+
+def from_torch(
+    network: torch.nn.Module, *, example_ndim: int | None = None
+) -> PerExample:
+    """A network of PyTorch's layers, in JAX, with a copy of its weights.
+
+    For what makes a network Bayesian: `orn.MeanField(from_torch(network), prior)`,
+    `orn.ImplicitBNN`, `orn.MCDropout`. Images stay (rows, channels, height, width).
+
+    Args:
+        network: `torch.nn.Sequential`, or a layer: linear and convolutional layers,
+            pooling, flattening and activations, nested as deep as you like.
+        example_ndim: axes of one example; by default what the first layer with weights
+            takes: 3 for `Conv2d`, 1 for `Linear`, so give it where one flattens first.
+
+    Returns:
+        The network of a batch, rows first.
+
+    Raises:
+        TypeError: for a layer that has no counterpart, by name.
+        ValueError: for a layer whose options have none.
+    """
+    layers = list(_layers(network, ""))
+    if example_ndim is None:
+        found = [_AXES[type(m)] for m in network.modules() if type(m) in _AXES]
+        example_ndim = found[0] if found else 1
+    return PerExample(eqx.nn.Sequential(layers), example_ndim)
+
+
+def _layers(module: torch.nn.Module, name: str) -> Iterator[Any]:
+    if isinstance(module, torch.nn.Sequential):
+        for child, inner in module.named_children():
+            yield from _layers(inner, f"{name}.{child}" if name else child)
+    elif not isinstance(module, torch.nn.Identity):
+        yield _layer(module, name)
+
+
+def _layer(module: Any, name: str) -> eqx.Module:
+    kind, where = type(module), f"layer {name}, a" if name else "A"
+    if kind in _AXES:
+        return _with_weights(module, f"{where} `{kind.__name__}`,")
+    if kind in _POOLS:
+        for option, usual in _USUAL.items():
+            if getattr(module, option, usual) != usual:
+                raise ValueError(
+                    f"{where} `{kind.__name__}`, has {option}="
+                    f"{getattr(module, option)}, which has no counterpart here: leave "
+                    f"it {usual}."
+                )
+        options = (module.kernel_size, module.stride, module.padding)
+        return _POOLS[kind](*options, use_ceil=module.ceil_mode)
+    if kind is torch.nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
+        return eqx.nn.Lambda(jnp.ravel)
+    fn = _activation(module)
+    if fn is None:
+        raise TypeError(
+            f"{where} `{kind.__name__}`, has no counterpart here: `from_torch` takes "
+            f"{_KNOWN}."
+        )
+    return eqx.nn.Lambda(fn)
+
+
+def _activation(module: Any) -> Callable | None:
+    match module:
+        case torch.nn.GELU():
+            return partial(jax.nn.gelu, approximate=module.approximate == "tanh")
+        case torch.nn.LeakyReLU():
+            return partial(jax.nn.leaky_relu, negative_slope=module.negative_slope)
+        case torch.nn.ELU():
+            return partial(jax.nn.elu, alpha=module.alpha)
+        case torch.nn.Softplus() if (module.beta, module.threshold) == (1.0, 20.0):
+            return jax.nn.softplus
+    return _FUNCTIONS.get(type(module))
+
+
+def _with_weights(module: Any, what: str) -> eqx.Module:
+    key, use_bias = jax.random.key(0), module.bias is not None
+    if isinstance(module, torch.nn.Linear):
+        sizes = (module.in_features, module.out_features)
+        like = eqx.nn.Linear(*sizes, use_bias=use_bias, key=key)
+    else:
+        if module.padding_mode != "zeros" or isinstance(module.padding, str):
+            raise ValueError(
+                f"{what} pads by {module.padding_mode}, {module.padding}: give "
+                'numbers as `padding`, and padding_mode="zeros".'
+            )
+        like = eqx.nn.Conv(
+            len(module.kernel_size),
+            module.in_channels,
+            module.out_channels,
+            module.kernel_size,
+            stride=module.stride,
+            padding=module.padding,
+            dilation=module.dilation,
+            groups=module.groups,
+            use_bias=use_bias,
+            key=key,
+        )
+    copy = lambda tensor: jnp.array(tensor.detach().cpu().numpy())
+    like = eqx.tree_at(lambda layer: layer.weight, like, copy(module.weight))
+    if not use_bias:
+        return like
+    bias = copy(module.bias).reshape(like.bias.shape)
+    return eqx.tree_at(lambda layer: layer.bias, like, bias)

@@ -1,0 +1,166 @@
+"""Methods side by side on a table."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from sklearn.datasets import load_iris
+from sklearn.linear_model import BayesianRidge
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+import ornstein as orn
+from ornstein.cli import main
+from ornstein.comparison import Comparison, MethodScores
+from ornstein.comparison._compare import OWN, _with_effort
+from ornstein.recipe import SampleRecipe, table_recipe
+
+FEW = {"mean-field": {"steps": 200, "test_draws": 4}}
+
+
+def test_scores_are_scikit_learns():
+    """Catches rows that are scored in another order, or of another fold."""
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = load_iris(return_X_y=True)
+    found = orn.compare(x, y, methods=["linear"], num_folds=3)
+    probs = np.zeros((150, 3))
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    for kept, held in folds.split(x, y):
+        scaler = StandardScaler().fit(x[kept])
+        model = LogisticRegression(max_iter=10_000)
+        model.fit(scaler.transform(x[kept]), y[kept])
+        probs[held] = model.predict_proba(scaler.transform(x[held]))
+    (linear,) = found.methods
+    assert linear.mean_nll == pytest.approx(log_loss(y, probs), rel=1e-4)
+    assert linear.scores["accuracy"] == np.mean(probs.argmax(1) == y)
+    auroc = roc_auc_score(y, probs, multi_class="ovr")
+    assert linear.scores["auroc"] == pytest.approx(auroc, abs=1e-6)
+
+
+def test_scores_of_numbers():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 3))
+    y = 100 + 5 * x[:, 0] + rng.normal(size=90)
+    found = orn.compare(
+        x, y, methods=["linear", "mean-field"], num_folds=3, options=FEW
+    )
+    nll = np.zeros(90)
+    for kept, held in KFold(3, shuffle=True, random_state=0).split(x):
+        scaler = StandardScaler().fit(x[kept])
+        model = BayesianRidge().fit(scaler.transform(x[kept]), y[kept])
+        mean, std = model.predict(scaler.transform(x[held]), return_std=True)
+        nll[held] = -norm.logpdf(y[held], mean, std)
+    linear, ours = found.methods
+    np.testing.assert_allclose(linear.nll, nll, rtol=1e-5)
+    assert 0.8 < linear.scores["coverage"] <= 1
+    assert np.isfinite(ours.nll).all()
+    assert found.best is linear
+    assert found.advice.startswith("Take linear: its NLL of ")
+
+
+def scores(name, nll, seconds=1.0):
+    return MethodScores(name, True, np.asarray(nll), {}, seconds)
+
+
+def test_advice_names_what_is_level():
+    """Catches an advice that knows means alone."""
+    rng = np.random.default_rng(0)
+    each = rng.normal(size=400)
+    off = rng.normal(size=400)
+    near = each + 0.01 + off - off.mean()
+    methods = [scores("a", each, 50.0), scores("b", near, 2.0), scores("c", each + 1)]
+    found = Comparison("classification", 400, 5, methods)
+    assert "b is level with it, of which b takes 2 seconds for 50." in found.advice
+    alone = Comparison("classification", 400, 5, [methods[0], methods[2]])
+    assert "the other is more than a standard error behind" in alone.advice
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"methods": ["forrest"]}, "`methods` has forrest"),
+        ({"num_folds": 1}, "from 2 to the 150 rows"),
+        ({"effort": 0.0}, "`effort` must be positive"),
+        ({"task": "ranking"}, "'classification' or 'regression'"),
+        ({"y": np.zeros(150)}, "one class alone"),
+        ({"y": np.r_[np.zeros(149), 1]}, "A class has 1 rows"),
+    ],
+)
+def test_wrong_arguments_are_said(change, said):
+    x, y = load_iris(return_X_y=True)
+    arguments = {"x": x, "y": y} | change
+    with pytest.raises(ValueError, match=said):
+        orn.compare(**arguments)
+
+
+def test_the_command(tmp_path, capsys):
+    """Catches a table that the door to Python takes and the shell's does not."""
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Wien", "Graz"], 60)
+    frame = pd.DataFrame({"city": city, "area": rng.normal(size=60)})
+    frame["price"] = frame["area"] + (city == "Wien")
+    frame.loc[3, "area"] = np.nan
+    path = tmp_path / "flats.csv"
+    frame.to_csv(path, index=False, sep=";")
+    output, figure = tmp_path / "scores.json", tmp_path / "scores.png"
+    args = ["compare", "--data", str(path), "--target", "price", "--num-folds", "2"]
+    args += ["--methods", "linear", "deterministic", "--effort", "0.01"]
+    assert main([*args, "-o", str(output), "--figure", str(figure)]) == 0
+    assert "Take linear: its NLL" in capsys.readouterr().out
+    saved = json.loads(output.read_bytes())
+    assert {row["method"] for row in saved["methods"]} == {"linear", "deterministic"}
+    assert len(saved["nll_of_rows"]["linear"]) == 60
+    assert figure.stat().st_size > 5_000
+    assert main([*args, "-o", str(output)]) == 2  # it is there
+    assert "--overwrite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", OWN)
+def test_effort_scales_what_a_method_reads(method):
+    """Catches an option that a kernel refuses (seen), or another share of steps."""
+
+    def gradients(effort):
+        options = _with_effort(method, 300, effort, {})
+        recipe = table_recipe(method, 300, options, seed=0)
+        if not isinstance(recipe, SampleRecipe):
+            return recipe.training.steps or 0
+        own = recipe.sampling
+        steps = own.num_warmup + own.thin * own.num_samples
+        return steps * (own.num_integration_steps if own.kernel == "hmc" else 1)
+
+    assert gradients(0.1) == pytest.approx(0.1 * gradients(1.0), rel=0.01)
+
+
+def test_a_method_that_fails_is_told_and_the_others_are_kept():
+    x, y = load_iris(return_X_y=True)
+    wild = {"sghmc": {"step_size": 1e3, "num_warmup": 5, "num_samples": 2}}
+    said = []
+    found = orn.compare(
+        x,
+        y,
+        methods=["sghmc", "linear"],
+        num_folds=2,
+        options=wild,
+        say=said.append,
+    )
+    assert [method.name for method in found.methods] == ["linear"]
+    assert "step size" in found.failed["sghmc"]
+    assert said[0].startswith("sghmc failed: ")
+
+
+def test_numbers_are_no_classes():
+    x = np.arange(60.0)[:, None]
+    found = orn.compare(x, np.arange(60), methods=["linear"], num_folds=2)
+    assert found.task == "regression"
+
+
+def test_what_is_no_number_does_not_win():
+    """Catches a NaN that stands first."""
+    methods = [scores("a", [np.nan] * 9), scores("b", np.arange(9.0))]
+    found = Comparison("regression", 9, 3, methods)
+    assert found.best.name == "b"
+    assert [row["method"] for row in found.rows()] == ["b", "a"]

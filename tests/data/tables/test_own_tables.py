@@ -1,0 +1,465 @@
+"""Tables as people have them: text, dates, gaps, ids, semicolons."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ornstein.data as od
+
+N = 60
+HEADER = "id;Living area;city;garage;sold on;new;price"
+CITIES = ["Wien", "Graz", "Steyr"]
+
+
+def row(i: int) -> str:
+    area = "" if i % 20 == 3 else f"{80 + i},5"
+    city = "" if i % 15 == 4 else CITIES[i % 3]
+    truth = "true" if i % 4 else "false"
+    garage = "ja" if i % 2 else "nein"
+    date = f"{1 + i % 28:02d}.{1 + i % 12:02d}.2021"
+    return f"H{i};{area};{city};{garage};{date};{truth};{1000 + 10 * i},25"
+
+
+def write(folder, rows, header=HEADER, name="houses.csv", encoding="utf-8-sig"):
+    path = folder / name
+    path.write_text("\n".join([header, *rows, ""]), encoding=encoding)
+    return path
+
+
+@pytest.fixture
+def houses(tmp_path):
+    return write(tmp_path, [row(i) for i in range(N)])
+
+
+def load(path, **options):
+    return od.load(str(path), **{"target": "price", **options})
+
+
+def test_columns_are_read_as_what_they_are(houses):
+    """Catches a decimal comma, a date, a truth or a BOM that is taken for text."""
+    data = load(houses)
+    assert data.encoding is not None
+    kinds = {column.name: column.kind for column in data.encoding.columns}
+    assert kinds == {
+        "Living area": "number",
+        "city": "category",
+        "garage": "category",
+        "sold on": "date",
+        "new": "boolean",
+    }
+    assert data.feature_names[:4] == (
+        "Living area",
+        "sold on",
+        "new",
+        "Living area is empty",
+    )
+    assert "city = Wien" in data.feature_names
+    assert any("'id' is left out" in note for note in data.notes)
+    y = np.concatenate([data.train.y, data.test.y])[:, 0]
+    raw = y * data.y_scaling.scale + data.y_scaling.mean
+    np.testing.assert_allclose(np.sort(raw), 1000.25 + 10 * np.arange(N), rtol=1e-5)
+
+
+def test_features_are_those_of_pandas_and_scikit_learn(houses, tmp_path):
+    """Against pandas' own reading and arithmetic on the raw cells."""
+    data = load(houses)
+    frame = pd.read_csv(houses, sep=";", decimal=",", encoding="utf-8-sig")
+    found = od.read_inputs(houses, data)
+    raw = data.x_scaling.undo(found.x.astype(float))
+    column = lambda name: raw[:, data.feature_names.index(name)]
+    area = frame["Living area"]
+    fill = {c.name: c.fill for c in data.encoding.columns}["Living area"]
+    np.testing.assert_allclose(column("Living area"), area.fillna(fill), rtol=1e-4)
+    np.testing.assert_allclose(column("Living area is empty"), area.isna(), atol=1e-5)
+    np.testing.assert_allclose(column("city = Graz"), frame.city == "Graz", atol=1e-5)
+    days = pd.to_datetime(frame["sold on"], format="%d.%m.%Y") - pd.Timestamp(0)
+    np.testing.assert_allclose(column("sold on"), days / pd.Timedelta("1D"), rtol=1e-4)
+    np.testing.assert_allclose(column("new"), frame["new"], atol=1e-5)
+    assert found.columns["garage"] == frame.garage.tolist()
+
+
+def test_what_fills_a_gap_is_of_training_rows(tmp_path):
+    """Catches a median, or categories, of all rows (seen on a plant)."""
+    rows = [f"{i if i % 9 else ''},{i % 2}.5" for i in range(40)]
+    data = load(write(tmp_path, rows, "a,y"), target="y", seed=1)
+    raw = data.x_scaling.undo(data.train.x.astype(float))
+    own = raw[raw[:, 1] < 0.5, 0]
+    fill = data.encoding.columns[0].fill
+    assert fill == pytest.approx(np.median(np.round(own)))
+    everything = np.median([i for i in range(40) if i % 9])
+    assert fill != everything
+
+
+def test_a_table_of_numbers_is_as_it_was(tmp_path):
+    rows = [f"{i},{i % 3},{i}.5" for i in range(30)]
+    data = load(write(tmp_path, rows, "a,b,y"), target="y")
+    assert data.feature_names == ("a", "b")
+    raw = data.x_scaling.undo(np.concatenate([data.train.x, data.test.x]))
+    assert sorted(np.round(raw[:, 0])) == list(range(30))
+
+
+def test_schema_is_all_that_inputs_need(houses, tmp_path):
+    """Bit for bit, after a way through JSON. Catches rounded scalings."""
+    data = load(houses, id_column="id")
+    od.save_schema(tmp_path / "data.json", data)
+    known = od.load_schema(tmp_path / "data.json")
+    assert known.encoding == data.encoding
+    assert known.source == data.source
+    assert known.notes == data.notes
+    assert known.train.x.shape == data.train.x.shape
+    assert np.isnan(known.train.x).all()
+    ours, theirs = (od.read_inputs(houses, d) for d in (data, known))
+    assert np.array_equal(ours.x, theirs.x)
+    assert theirs.labels == {"id": [f"H{i}" for i in range(N)]}
+    known.check_same(data)
+    with pytest.raises(od.DataError, match="its class_names differs"):
+        known.check_same(dataclasses.replace(data, class_names=("a", "b")))
+    text = json.loads((tmp_path / "data.json").read_text())
+    for damaged in (text | {"encoding": 3}, text | {"x_shape": None}, {}, []):
+        (tmp_path / "data.json").write_text(json.dumps(damaged))
+        with pytest.raises(od.DataError, match="is damaged"):
+            od.load_schema(tmp_path / "data.json")
+    (tmp_path / "data.json").write_text(json.dumps(text | {"version": 99}))
+    with pytest.raises(od.DataError, match="of version 99"):
+        od.load_schema(tmp_path / "data.json")
+
+
+def test_notes_keep_both_spellings(houses, tmp_path):
+    data = load(houses)
+    od.save_schema(tmp_path / "data.json", data)
+    note = od.load_schema(tmp_path / "data.json").notes[0]
+    assert "`features` names" in note
+    assert "--features names" in note.spelt("--{}".format)
+
+
+def test_what_training_had_not_is_said(houses, tmp_path):
+    data = load(houses)
+    cells = row(5).split(";")[:-1]
+    strange = [[*cells[:2], "Rom", *cells[3:]], [*cells[:3], "", *cells[4:]]]
+    strange.append([cells[0], "90000,5", *cells[2:]])
+    header = HEADER.rpartition(";")[0]
+    path = write(tmp_path, map(";".join, strange), header, "new.csv")
+    found = od.read_inputs(path, data)
+    text = " ".join(found.notes)
+    assert "'city' has 'Rom' in 1 row," in text
+    assert "'garage' has '(empty)'" in text
+    assert "'Living area' has 90000.5, " in text
+    assert "is it in their unit?" in text
+
+
+def test_test_file(houses, tmp_path):
+    """Its rows are the test, in the training file's units; all others train."""
+    other = write(tmp_path, [row(i) for i in range(N, N + 9)], name="later.csv")
+    data = load(houses, test=other)
+    assert (len(data.train), len(data.test)) == (N, 9)
+    raw = data.test.y[:, 0] * data.y_scaling.scale + data.y_scaling.mean
+    np.testing.assert_allclose(raw, 1000.25 + 10 * np.arange(N, N + 9), rtol=1e-5)
+    assert data.source.num_rows == N + 9
+    data.source.check_unchanged()
+    write(tmp_path, [row(i) for i in range(N, N + 8)], name="later.csv")
+    with pytest.raises(od.DataError, match="has changed since"):
+        data.source.check_unchanged()
+    other.unlink()
+    with pytest.raises(od.DataNotFoundError, match=r"later.csv, from which .* not the"):
+        data.source.check_unchanged()
+
+
+def test_labelled_rows_have_known_classes(tmp_path):
+    rows = [f"{i},{'abc'[i % 3]}" for i in range(30)]
+    data = load(write(tmp_path, rows, "x,y"), target="y")
+    found = od.labelled_rows(write(tmp_path, ["1,c", "2,a"], "x,y", "n.csv"), data)
+    assert found.y.tolist() == [2, 0]
+    with pytest.raises(od.DataError, match=r"'d' in row 1.* training had not"):
+        od.labelled_rows(write(tmp_path, ["1,c", "2,d"], "x,y", "n.csv"), data)
+
+
+def test_rows_without_a_target_are_left_out(tmp_path):
+    rows = [f"{i},{'' if i == 7 else i % 2}" for i in range(30)]
+    data = load(write(tmp_path, rows, "x,y"), target="y")
+    assert (data.num_classes, data.class_names) == (2, ("0", "1"))
+    assert len(data.train) + len(data.test) == 29
+    assert any("1 row has no y, and is left out" in note for note in data.notes)
+
+
+def test_columns_by_name(houses):
+    data = load(houses, features=("city", "new"))
+    assert {c.name for c in data.encoding.columns} == {"city", "new"}
+    data = load(houses, drop=("city", "id"), id_column="garage")
+    assert {c.name for c in data.encoding.columns} == {"Living area", "sold on", "new"}
+
+
+BAD_CELLS = {
+    "all at once": (
+        {4: "H4;many;Wien;ja;1.1.2021;true;1,5", 6: "H6;1;Wien;ja;soon;true;1,5"},
+        r"'Living area' has 'many' in row 4, .*no number; .*'sold on' has 'soon' in "
+        r"row 6.*correct the cells.*`drop` 'Living area' 'sold on'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CELLS)
+def test_bad_cells_are_said_together(name, tmp_path):
+    changes, sentence = BAD_CELLS[name]
+    rows = [changes.get(i, row(i)) for i in range(N)]
+    with pytest.raises(od.DataError, match=sentence):
+        load(write(tmp_path, rows))
+
+
+REFUSED = {
+    "target": (dict(target="prize"), r"no column 'prize' \(did you mean 'price'"),
+    "drop": (dict(drop=("cty",)), r"no column 'cty' \(did.*'city'\?\), which `drop` "),
+    "id": (dict(id_column="x"), "no column 'x', which `id_column` names"),
+    "both": (dict(drop=("city",), features=("city",)), "`features` names 'city', whi"),
+    "target twice": (dict(drop=("price",)), "'price' is the column to predict"),
+    "separator": (dict(separator=";;"), "`separator` must be one character"),
+    "wrong separator": (dict(separator=","), "by `separator`"),
+    "test": (dict(test="no.csv"), "There is no file no.csv"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_options_that_cannot_be(name, houses):
+    options, sentence = REFUSED[name]
+    with pytest.raises(od.DataError, match=sentence):
+        load(houses, **options)
+
+
+def test_options_of_tables_alone(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.ones((9, 1)), y=np.arange(9.0))
+    with pytest.raises(od.DataError, match="`drop` is for a .csv or .parquet file"):
+        od.load(str(tmp_path / "a.npz"), drop=("x",))
+
+
+def test_files_in_other_encodings(houses, tmp_path):
+    wide = write(tmp_path, [row(i) for i in range(9)], name="w.csv", encoding="utf-16")
+    with pytest.raises(od.DataError, match="UTF-16 in its first line"):
+        load(wide)
+    (tmp_path / "nul.csv").write_bytes(b"a\x00b,y\n1,2\n")
+    with pytest.raises(od.DataError, match="NUL bytes in its first line"):
+        load(tmp_path / "nul.csv")
+
+
+def test_days_before_months(tmp_path):
+    """Catches a guess where both orders can be read."""
+    rows = [f"{1 + i % 12:02d}/{1 + i % 12:02d}/2021,{i}.5" for i in range(30)]
+    with pytest.raises(od.DataError, match="day and month cannot be told apart"):
+        load(write(tmp_path, rows, "d,y"), target="y")
+    rows = [f"{1 + i % 12:02d}/{1 + i % 28:02d}/2021,{i}.5" for i in range(30)]
+    data = load(write(tmp_path, rows, "d,y"), target="y")
+    assert data.encoding.columns[0].date_format == "%m/%d/%Y"
+
+
+def test_ids_and_names_are_left_out_unless_named(tmp_path):
+    rows = [f"{100 + i},name {i},{i % 5},{i}.5" for i in range(40)]
+    path = write(tmp_path, rows, "house_id,owner,x,y")
+    data = load(path, target="y")
+    assert data.feature_names == ("x",)
+    left_out = [note for note in data.notes if "is left out" in note]
+    assert len(left_out) == 2
+    rows = [f"{100 + i % 7},{i}.5" for i in range(40)]
+    data = load(write(tmp_path, rows, "house_id,y"), target="y")
+    assert data.feature_names == ("house_id",)  # not another in each row
+
+
+def test_text_of_other_encodings_is_refused(tmp_path):
+    """Arrow takes it for bytes. Catches names that are no text (seen)."""
+    rows = [f"M{'ü' if i % 2 else 'o'}nchen,{i}.5" for i in range(30)]
+    path = write(tmp_path, rows, "city,y", encoding="latin-1")
+    with pytest.raises(od.DataError, match="cannot be read as CSV .*invalid UTF8 data"):
+        load(path, target="y")
+    path = write(tmp_path, ["1,2"] * 9, "größe,y", encoding="latin-1")
+    with pytest.raises(od.DataError, match=r"cannot be read as CSV .*give UTF-8"):
+        load(path, target="y")
+
+
+def test_lines_between_quotes(tmp_path):
+    rows = [f'"a{i % 2}\nb",{i}.5' for i in range(30)]
+    data = load(write(tmp_path, rows, "note,y"), target="y")
+    assert set(data.feature_names) == {"note = a0\nb", "note = a1\nb"}
+
+
+def test_a_text_late_in_a_big_file_is_named(tmp_path):
+    """Past Arrow's first block. Catches types that are seen from the first rows."""
+    rows = [f"{i},{i % 7}.25" for i in range(200_000)]
+    rows[150_000] = "many,1.5"
+    path = write(tmp_path, rows, "x,y")
+    with pytest.raises(od.DataError, match=r"'x' has 'many' in row 150000"):
+        load(path, target="y")
+
+
+def column(data, path, name="a"):
+    """A column's raw numbers, as a prediction reads them."""
+    found = od.read_inputs(path, data)
+    raw = data.x_scaling.undo(found.x.astype(float))
+    return raw[:, data.feature_names.index(name)]
+
+
+def test_a_comma_means_the_same_in_every_file(tmp_path):
+    """Whatever else the file has. Catches a guess by the file at hand (seen)."""
+    rows = [f"{i},{i:02d};{i}.5" for i in range(40)]
+    data = load(write(tmp_path, rows, "a;y"), target="y")
+    for cells, expected in (
+        (["1,234"], [1.234]),
+        (["1,234", "0,5"], [1.234, 0.5]),
+        (["1.234", "2,5"], [1234, 2.5]),
+        (["12"], [12]),
+    ):
+        path = write(tmp_path, [f"{c};1" for c in cells], "a;b", "new.csv")
+        np.testing.assert_allclose(column(data, path), expected, rtol=1e-5)
+    with pytest.raises(od.DataError, match=r"'a' has '1.5' in row 0"):
+        od.read_inputs(write(tmp_path, ["1.5;1"], "a;b", "new.csv"), data)
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator", "expected"),
+    [
+        (["1,101", "2,202"], ";", [1.101, 2.202]),
+        (['"1,101"', '"2,202"'], ",", [1101, 2202]),
+        (["1.234,50", "1.234", "950,25"], ";", [1234.5, 1234, 950.25]),
+        (["0,143", "1,286"], ";", [0.143, 1.286]),
+        (["1 234", "−5", "3e2"], ";", [1234, -5, 300]),
+        (["1.5", "-.5", "+2."], ",", [1.5, -0.5, 2]),
+    ],
+)
+def test_numbers_in_text(cells, separator, expected, tmp_path):
+    """Features and targets alike."""
+    rows = [f"{cells[i % len(cells)]}{separator}{i}" for i in range(30)]
+    path = write(tmp_path, rows, f"a{separator}y")
+    data = load(path, target="y", task="regression")
+    np.testing.assert_allclose(column(data, path)[: len(cells)], expected, rtol=1e-5)
+    data = load(path, target="a", task="regression")
+    y = np.concatenate([data.train.y, data.test.y])
+    raw = data.y_scaling.undo(y.astype(float))[:, 0]
+    np.testing.assert_allclose(np.unique(raw.round(5)), sorted(expected), rtol=1e-5)
+
+
+CODES = ["01", "1.0", "1.50", "1e5", "true", "12:30", "2020-01-01 10:00", 20 * "9"]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_category_is_the_same_alone(code, tmp_path):
+    """Catches text that a parser takes for a number where nothing else is (seen)."""
+    rows = [f"{(code, 'A')[i % 2]},{i}.5" for i in range(30)]
+    data = load(write(tmp_path, rows, "a,y"), target="y")
+    assert f"a = {code}" in data.feature_names
+    for cells in ([code], [code, "A"]):
+        path = write(tmp_path, [f"{c},1" for c in cells], "a,b", "new.csv")
+        assert column(data, path, f"a = {code}")[0] == pytest.approx(1, abs=1e-4)
+        assert not od.read_inputs(path, data).notes
+
+
+def test_a_category_in_memory(tmp_path):
+    rows = [f"{('1', 'A', '')[i % 3]},{i}.5" for i in range(30)]
+    data = load(write(tmp_path, rows, "a,y"), target="y")
+    given = pd.DataFrame({"a": [1.0, "A", None, "NA", float("nan")]})
+    found = od.frame_inputs(given, data)
+    assert not found.notes
+    raw = data.x_scaling.undo(found.x.astype(float))
+    names = [n.removeprefix("a = ") for n in data.feature_names]
+    assert [names[i] for i in raw.argmax(1)] == ["1", "A", *3 * ["(empty)"]]
+
+
+def test_targets_that_are_nearly_numbers(tmp_path):
+    """Catches classes of prices (seen)."""
+    rows = [f"{i},{'  ' if i == 3 else i + 0.5}" for i in range(30)]
+    data = load(write(tmp_path, rows, "x,y"), target="y")
+    assert (data.task, len(data.train) + len(data.test)) == ("regression", 29)
+    rows = [f"{i},{'-' if i == 3 else i + 0.5}" for i in range(30)]
+    with pytest.raises(od.DataError, match=r"'y' has '-' in row 3,.*`task` classifica"):
+        load(write(tmp_path, rows, "x,y"), target="y")
+    rows = [f"{i},{i}%" for i in range(30)]
+    with pytest.raises(od.DataError, match="cannot be classes: it has 30 different"):
+        load(write(tmp_path, rows, "x,y"), target="y")
+
+
+def test_classes_of_large_numbers_keep_their_names(tmp_path):
+    rows = [f"{i},{1234567 + i % 2}.0" for i in range(30)]
+    data = load(write(tmp_path, rows, "x,y"), target="y", task="classification")
+    assert data.class_names == ("1234567", "1234568")
+
+
+def test_training_rows_are_no_test(tmp_path):
+    path = write(tmp_path, [f"{i},{i}.5" for i in range(30)], "x,y")
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(path.read_bytes())
+    with pytest.raises(od.DataError, match="has the same bytes as"):
+        load(path, target="y", test=copy)
+
+
+def test_ids_are_as_written(tmp_path):
+    """Catches leading zeros, and digits, that a number loses."""
+    ids = ["0007", 20 * "3", "12E3", "2020-01-01"]
+    rows = [f"{ids[i % 4]},{i},{i}.5" for i in range(30)]
+    path = write(tmp_path, rows, "key,x,y")
+    data = load(path, target="y", id_column="key")
+    assert od.read_inputs(path, data).labels["key"][:4] == ids
+    for one in ids:
+        new = write(tmp_path, [f"{one},1"], "key,x", "new.csv")
+        assert od.read_inputs(new, data).labels["key"] == [one]
+
+
+def test_columns_that_are_asked_for_stay(tmp_path):
+    rows = [f"{i},{i}.5" for i in range(30)]
+    path = write(tmp_path, rows, "id,y")
+    assert load(path, target="y", features=("id",)).feature_names == ("id",)
+
+
+def test_separators_at_line_ends(tmp_path):
+    rows = [f"{i};{i},5;;" for i in range(30)]
+    data = load(write(tmp_path, rows, "x;y;;"), target="y")
+    assert data.feature_names == ("x",)
+
+
+IN_MEMORY = {
+    "whole names": (lambda t: t.set_axis([0, 1], axis=1), None),
+    "twice": (lambda t: t[["0", "0"]], "two columns of one name, '0'"),
+    "twice, unread": (lambda t: pd.concat([t, t[["z"]]], axis=1), None),
+    "no rows": (lambda t: t.iloc[:0], "has no rows"),
+    "complex": (lambda t: t.astype({"0": complex}), "'0' has"),
+    "dates": (lambda t: t.astype({"0": "datetime64[ns]"}), "'0' has"),
+    "arrow numbers": (lambda t: t.astype({"0": "int64[pyarrow]"}), None),
+}
+
+
+@pytest.mark.parametrize("name", IN_MEMORY)
+def test_tables_in_memory(name, tmp_path):
+    """Catches pandas' and scikit-learn's own tracebacks (each seen)."""
+    change, sentence = IN_MEMORY[name]
+    data = load(write(tmp_path, [f"{i},{i}.5" for i in range(30)], "0,y"), target="y")
+    frame = change(pd.DataFrame({"0": [5, 6], "z": [1, 2]}))
+    if sentence is None:
+        raw = data.x_scaling.undo(od.frame_inputs(frame, data).x.astype(float))
+        np.testing.assert_allclose(raw[:, 0], [5, 6], rtol=1e-5)
+        return
+    with pytest.raises(od.DataError, match=sentence):
+        od.frame_inputs(frame, data)
+
+
+def test_arrow_dates_are_dates(tmp_path):
+    rows = [f"2024-01-{1 + i % 28:02d},{i}.5" for i in range(30)]
+    data = load(write(tmp_path, rows, "a,y"), target="y")
+    path = write(tmp_path, ["2024-01-05,1"], "a,b", "new.csv")
+    dates = pd.Series(["2024-01-05"], dtype="datetime64[ns]")
+    for kind in ("date32[pyarrow]", "datetime64[ns]"):
+        frame = pd.DataFrame({"a": dates.astype(kind)})
+        np.testing.assert_array_equal(
+            od.frame_inputs(frame, data).x, od.read_inputs(path, data).x
+        )
+
+
+def test_dashes_and_days(tmp_path):
+    rows = [f"{1 + i % 12:02d}-{1 + i % 12:02d}-2021,{i}.5" for i in range(30)]
+    with pytest.raises(od.DataError, match="day and month cannot be told apart"):
+        load(write(tmp_path, rows, "d,y"), target="y")
+
+
+def test_text_that_never_repeats_is_left_out_though_asked_for(tmp_path):
+    """Catches a column of categories that has none."""
+    path = write(tmp_path, [f"{i},t{i},,{i}" for i in range(30)], header="x,name,gap,y")
+    data = load(path, target="y", features=("x", "name", "gap"))
+    assert data.feature_names == ("x",)
+    left_out = [note for note in data.notes if "is left out" in note]
+    assert len(left_out) == 2

@@ -1,0 +1,183 @@
+"""The estimators as their users have them: tables, pipelines, weights, pickles."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibrationDisplay
+from sklearn.datasets import load_iris, make_regression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ornstein.sklearn import BayesianClassifier, BayesianRegressor
+
+CHAINS = {
+    "num_warmup": 60,
+    "num_samples": 40,
+    "num_integration_steps": 20,
+    "num_chains": 2,
+}
+FEW = {"steps": 300, "test_draws": 8}
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def line():
+    found = make_regression(60, 3, noise=5.0, random_state=0)
+    return found[0], 1000 + found[1]
+
+
+def regressor(**options):
+    return BayesianRegressor(options=CHAINS | options, random_state=0)
+
+
+def test_bands_and_means_are_in_the_targets_units(line):
+    """Catches a mean, a band or a density left in standard units."""
+    x, y = line
+    model = regressor().fit(x[:40], y[:40])
+    mean, std = model.predict(x[40:], return_std=True)
+    low, middle, high = model.predict_quantiles(x[40:]).T
+    assert np.corrcoef(mean, y[40:])[0, 1] > 0.98
+    assert np.all((low < middle) & (middle < high))
+    np.testing.assert_allclose((high - low) / std, 3.29, rtol=0.1)
+    assert np.mean((low <= y[40:]) & (y[40:] <= high)) > 0.7
+    normal = 0.5 * ((y[40:] - mean) / std) ** 2 + np.log(std * np.sqrt(2 * np.pi))
+    np.testing.assert_allclose(-model.log_prob(x[40:], y[40:]), normal, atol=0.3)
+    parts = model.predict_uncertainty(x[40:])
+    total = np.sqrt(parts["epistemic"] ** 2 + parts["aleatoric"] ** 2)
+    np.testing.assert_allclose(parts["total"], total, rtol=1e-4)
+    np.testing.assert_allclose(parts["total"], std, rtol=1e-4)
+
+
+def test_several_targets(line):
+    x, y = line
+    both = np.stack([y, -2 * y], axis=1)
+    model = BayesianRegressor("mean-field", options=FEW, random_state=0).fit(x, both)
+    assert model.predict(x).shape == (60, 2)
+    assert model.predict_quantiles(x, [0.1, 0.9]).shape == (60, 2, 2)
+    assert model.log_prob(x, both).shape == (60,)
+
+
+def test_pickles_predict_the_same_bits(iris):
+    x, y = iris
+    for method, options in (("auto", CHAINS), ("implicit", FEW), ("laplace", FEW)):
+        options = {n: v for n, v in options.items() if n != "test_draws"}
+        model = BayesianClassifier(method, options=options, random_state=0).fit(x, y)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(model.predict_proba(x), again.predict_proba(x))
+
+
+def test_in_scikit_learns_company(iris):
+    """Catches an estimator that pipelines, searches or displays refuse."""
+    x, y = iris
+    base = BayesianClassifier("mean-field", options=FEW, random_state=0)
+    piped = make_pipeline(StandardScaler().set_output(transform="pandas"), base)
+    assert cross_val_score(piped, x, y, cv=3).mean() > 0.6
+    grid = {"options": [FEW, FEW | {"width": "10"}]}
+    search = GridSearchCV(base, grid, cv=2, scoring="neg_log_loss").fit(x, y)
+    assert search.best_params_["options"] in grid["options"]
+    assert clone(base).get_params() == base.get_params()
+    binary = y < 2
+    fitted = clone(base).fit(x[binary], y[binary])
+    CalibrationDisplay.from_estimator(fitted, x[binary], y[binary])
+
+
+def test_weights_count_as_repeated_rows():
+    """Catches weights that are passed over, or padding that is learned from."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 2))
+    y = x[:, 0] + 0.1 * rng.normal(size=50)
+    wrong = y.copy()
+    wrong[25:] = 10.0
+    weight = np.r_[np.full(25, 2.0), np.zeros(25)]
+    long = regressor(num_warmup=200, num_samples=200)
+    weighted = clone(long).fit(x, wrong, sample_weight=weight)
+    repeated = clone(long).fit(np.repeat(x[:25], 2, 0), np.repeat(y[:25], 2))
+    once = clone(long).fit(x[:25], y[:25])
+    ours, same, other = (
+        m.predict(x, return_std=True) for m in (weighted, repeated, once)
+    )
+    np.testing.assert_allclose(ours[0], same[0], atol=0.06)
+    np.testing.assert_allclose(ours[1], same[1], rtol=0.3)
+    assert np.mean(other[1]) > np.mean(ours[1])
+
+
+def houses(num_rows=80):
+    rng = np.random.default_rng(1)
+    area = rng.uniform(40, 200, num_rows)
+    city = rng.choice(["Wien", "Graz", "Steyr"], num_rows)
+    area[::17] = np.nan
+    sold = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(num_rows), "D")
+    price = 3 * np.nan_to_num(area, nan=100) + 50 * (city == "Wien")
+    names = [f"H{i}" for i in range(num_rows)]
+    frame = pd.DataFrame({"name": names, "area": area, "city": city, "sold": sold})
+    return frame, price + rng.normal(size=num_rows)
+
+
+def test_tables_as_they_are():
+    """Catches text, dates or gaps that a table in memory is refused for."""
+    frame, price = houses()
+    with pytest.warns(UserWarning, match="'name' is left out"):
+        model = regressor().fit(frame, price)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert {c.name: c.kind for c in model.encoding_.columns} == {
+        "area": "number",
+        "city": "category",
+        "sold": "date",
+    }
+    assert model.score(frame, price) > 0.9
+    unknown = frame.iloc[:1].assign(city="Bregenz")
+    with pytest.warns(UserWarning, match="'Bregenz' in 1 row"):
+        assert np.isfinite(model.predict(unknown)).all()
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.drop(columns="area"))
+
+
+def test_one_fit_compiles_for_the_next_fold(iris):
+    """Catches folds of other lengths whose programs are compiled anew."""
+    import jax
+
+    x, y = iris
+    model = BayesianClassifier("mean-field", options=FEW, random_state=0)
+    model.fit(x[:113], y[:113])
+    model.predict_proba(x[:10])
+    names = []
+    listener = lambda name, seconds, **rest: names.append(name)
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        clone(model).fit(x[1:116], y[1:116]).predict_proba(x[:30])
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+    compiled = [name for name in names if "backend_compile" in name]
+    assert len(compiled) <= 3, len(compiled)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"method": "menfield"}, "is one of auto, "),
+        ({"options": {"breadth": "20"}}, "no option 'breadth'"),
+        ({"options": {"momentum": "a"}}, "`momentum`"),
+    ],
+)
+def test_wrong_choices_are_said(change, said, iris):
+    with pytest.raises(ValueError, match=said):
+        BayesianClassifier(**{"random_state": 0, **change}).fit(*iris)
+
+
+def test_wrong_rows_are_said(iris):
+    x, y = iris
+    model = BayesianClassifier("mean-field", options=FEW)
+    with pytest.raises(ValueError, match="one class alone"):
+        model.fit(x, np.zeros(150))
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.fit(np.where(np.arange(600).reshape(150, 4) == 0, np.inf, x), y)
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        model.fit(x, y, sample_weight=np.zeros(150))

@@ -1,0 +1,103 @@
+"""PyTorch's layers in JAX."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ornstein as orn
+
+torch = pytest.importorskip("torch", reason="PyTorch (extra `torch`)")
+import ornstein.torch  # noqa: E402
+
+nn = torch.nn
+
+
+def images() -> Any:
+    return nn.Sequential(
+        nn.Conv2d(2, 4, 3, stride=2, padding=1, dilation=1, groups=2),
+        nn.Sequential(nn.GELU(), nn.MaxPool2d(2), nn.Identity()),
+        nn.Conv2d(4, 4, (1, 2), bias=False),
+        nn.ELU(0.5),
+        nn.AvgPool2d(2, stride=1, padding=1),
+        nn.LeakyReLU(0.2),
+        nn.Flatten(),
+        nn.Linear(4 * 4 * 3, 3),
+        nn.Softplus(),
+    )
+
+
+def lines() -> Any:
+    return nn.Sequential(
+        nn.Conv1d(2, 3, 3), nn.SiLU(), nn.GELU("tanh"), nn.Flatten(), nn.Linear(18, 2)
+    )
+
+
+def vectors() -> Any:
+    layers = (nn.Linear(4, 5, bias=False), nn.ReLU(), nn.Linear(5, 5), nn.Tanh())
+    return nn.Sequential(*layers, nn.Sigmoid())
+
+
+CASES = {
+    "images": (images, (3, 2, 12, 12)),
+    "lines": (lines, (3, 2, 8)),
+    "vectors": (vectors, (3, 4)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_function(case: str):
+    """Catches a kernel that is transposed, and an option that is left out."""
+    make, shape = CASES[case]
+    torch.manual_seed(0)
+    network, x = make(), torch.randn(shape)
+    found = orn.torch.from_torch(network)(jnp.asarray(x.numpy()))
+    expected = network(x).detach()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_an_implicit_network_of_torchs_layers():
+    """Catches weights that are not PyTorch's, and noise that is not there."""
+    torch.manual_seed(0)
+    network = images()
+    module = orn.torch.implicit(
+        network, num_components=2, init_spread=0.0, init_scale=1e-4
+    )
+    x = torch.randn(4, 2, 12, 12)
+    draw = module(x)
+    torch.testing.assert_close(draw.output, network(x), rtol=0.01, atol=0.01)
+    assert not torch.equal(draw.output, module(x).output)
+    draw.output.sum().backward()
+    noise = list(module.parameters_labelled("noise"))
+    weights = list(module.parameters_labelled("weights"))
+    assert len(noise) == 2
+    numbers = sum(p.numel() for p in network.parameters())
+    assert sum(p.numel() for p in weights) == numbers
+    assert all(float(p.grad.abs().max()) > 0 for p in [*noise, *weights])
+
+
+def test_a_network_of_torchs_becomes_mean_field():
+    """Catches a network that other random functions do not take."""
+    model = orn.MeanField(orn.torch.from_torch(vectors()), orn.GaussianPrior(1.0))
+    draw = orn.torch.RandomFunction(model)(torch.randn(3, 4))
+    assert draw.kl.item() > 0
+
+
+@pytest.mark.parametrize(
+    ("layer", "kind", "match"),
+    [
+        (nn.Dropout(), TypeError, "layer 0, a `Dropout`, has no counterpart"),
+        (nn.Softplus(2.0), TypeError, "layer 0, a `Softplus`, has no counterpart"),
+        (nn.Flatten(0), TypeError, "layer 0, a `Flatten`, has no counterpart"),
+        (nn.MaxPool2d(2, dilation=2), ValueError, "has dilation=2"),
+        (nn.AvgPool2d(2, count_include_pad=False), ValueError, "count_include_pad=Fal"),
+        (nn.Conv2d(1, 1, 3, padding="same"), ValueError, "pads by zeros, same"),
+        (nn.Conv2d(1, 1, 3, padding=1, padding_mode="circular"), ValueError, "circula"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_layers_without_a_counterpart(layer, kind, match):
+    """Catches another function under the same weights."""
+    with pytest.raises(kind, match=match):
+        orn.torch.from_torch(nn.Sequential(layer))
