@@ -20,10 +20,10 @@ from ..likelihood import (
 from ..prediction import Prediction
 
 # Points of the predictive distribution that stand for it in the CRPS: its error is
-# then of order 1e-3 of the score.
-_NUM_CRPS_LEVELS = 64
+# then of order 1e-4 of the score.
+_NUM_CRPS_POINTS = 512
 _MOST_CRPS_ROWS = 10_000
-"""Of more, evenly spaced ones: the quantiles of all take minutes, all else seconds."""
+"""Of more, evenly spaced ones: sorting all points takes longer than all else."""
 
 
 def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
@@ -218,18 +218,15 @@ def _real_scores(
     mask: Bool[np.ndarray, "rows outputs"] | None,
 ) -> dict[str, Float[Array, ""]]:
     guess = prediction.median if prediction.summary is None else prediction.mean
-    levels = (np.arange(_NUM_CRPS_LEVELS) + 0.5) / _NUM_CRPS_LEVELS
     cdf, columns = prediction.cdf(y), jnp.asarray(y, guess.dtype).reshape(guess.shape)
-    some = slice(None, None, -(-len(guess) // _MOST_CRPS_ROWS))
-    outputs = jax.tree.map(lambda leaf: leaf[:, some], prediction.outputs)
-    few = Prediction(outputs, prediction.likelihood)
-    quantiles, near = few.quantile(levels.tolist()), columns[some]
+    some = slice(None, None, max(1, -(-len(guess) // _MOST_CRPS_ROWS)))
+    points, near = prediction.points(_NUM_CRPS_POINTS, rows=some), columns[some]
     if mask is not None:
-        quantiles, near = quantiles[:, mask[some]], near[mask[some]]
+        points, near = points[:, mask[some]], near[mask[some]]
         guess, cdf, columns = guess[mask], cdf[mask], columns[mask]
     return {
         "rmse": metrics.rmse(guess, columns),
-        "crps": jnp.mean(metrics.sample_crps(quantiles, near)),
+        "crps": jnp.mean(metrics.sample_crps(points, near)),
         "coverage_90": jnp.mean(jnp.abs(cdf - 0.5) <= 0.45),
         "calibration_error": metrics.regression_calibration_error(cdf),
     }

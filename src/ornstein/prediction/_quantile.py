@@ -1,8 +1,11 @@
-"""Quantiles of an equal mixture of draws."""
+"""Quantiles of an equal mixture of draws, and points that stand for it."""
+
+import math
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from .._types import Array, Float
@@ -12,17 +15,19 @@ from ..likelihood import AbstractLocationScaleLikelihood
 _MAX_DOUBLINGS = 64
 # The bracket shrinks to rounding error even where it began at 10^7 scales.
 _NUM_BISECTIONS = 50
+_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @eqx.filter_jit
 def mixture_quantile(
     likelihood: AbstractLocationScaleLikelihood,
     outputs: Float[Array, "draws rows *times outputs"],
-    q: Float[Array, ""],
+    q: Float[Array, "..."],
 ) -> Float[Array, "rows *times outputs"]:
     r"""The $y$ with $\tfrac{1}{S} \sum_s F(y | \theta_s) = q$, by bisection.
 
     It exists for every likelihood with a distribution function, whatever its moments.
+    `q` is one level, or one for each row and output.
     """
 
     def cdf(y):
@@ -58,3 +63,36 @@ def mixture_quantile(
     high = widen(jnp.max(outputs, axis=0), 1)
     low, high = jax.lax.fori_loop(0, _NUM_BISECTIONS, halve, (low, high))
     return low + (high - low) / 2
+
+
+@eqx.filter_jit
+def mixture_points(
+    likelihood: AbstractLocationScaleLikelihood,
+    outputs: Float[Array, "draws rows *times outputs"],
+    num_points: int,
+) -> Float[Array, "points rows *times outputs"]:
+    """Points that stand for the mixture in equal parts: quantiles of each draw.
+
+    Each draw's levels are evenly spaced and begin elsewhere than another's, so that
+    draws that agree give the quantiles of `num_points` levels and not a few of them
+    over and over. No root is searched for in each row, as `mixture_quantile` does: a
+    location-scale likelihood's quantiles are those of its standard form.
+
+    Args:
+        likelihood: of real targets.
+        outputs: the draws' locations.
+        num_points: at least as many points; a multiple of the number of draws.
+    """
+    num_draws, dtype = len(outputs), outputs.dtype
+    each = -(-num_points // num_draws)
+    starts = (np.arange(num_draws) * _GOLDEN + 0.5) % 1
+    levels = (np.arange(each)[:, None] + starts) / each
+    standard = eqx.tree_at(lambda it: it.log_scale, likelihood, jnp.zeros((), dtype))
+    at_zero = jnp.zeros((1, levels.size, 1), dtype)
+    quantiles = mixture_quantile(
+        standard, at_zero, jnp.asarray(levels.reshape(-1, 1), dtype)
+    )
+    quantiles = quantiles.reshape(each, num_draws, *(1,) * (outputs.ndim - 1))
+    scale = jnp.broadcast_to(likelihood.scale.astype(dtype), outputs.shape)
+    points = outputs[None] + scale[None] * quantiles
+    return points.reshape(each * num_draws, *outputs.shape[1:])
