@@ -102,7 +102,7 @@ def test_the_command(tmp_path, capsys):
     rng = np.random.default_rng(0)
     city = rng.choice(["Wien", "Graz"], 60)
     frame = pd.DataFrame({"city": city, "area": rng.normal(size=60)})
-    frame["price"] = frame["area"] + (city == "Wien")
+    frame["price"] = frame["area"] + (city == "Wien") + rng.normal(size=60) / 3
     frame.loc[3, "area"] = np.nan
     path = tmp_path / "flats.csv"
     frame.to_csv(path, index=False, sep=";")
@@ -117,6 +117,16 @@ def test_the_command(tmp_path, capsys):
     assert figure.stat().st_size > 5_000
     assert main([*args, "-o", str(output)]) == 2  # it is there
     assert "--overwrite" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_line_through_all_points_has_a_width():
+    """Catches a root of what rounding made negative (seen): NaN in place of an NLL."""
+    rng = np.random.default_rng(0)
+    city = rng.choice([-1.0, 1.0], 60)
+    x = np.stack([rng.normal(size=60), city, -city], axis=1).astype(np.float32)
+    found = orn.compare(x, x[:, 0] + city, methods=["linear"], num_folds=2)
+    assert np.isfinite(found.methods[0].nll)
 
 
 @pytest.mark.parametrize("method", OWN)

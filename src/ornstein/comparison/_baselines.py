@@ -61,7 +61,15 @@ def _ridge(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
 
     del seed
     model: Any = BayesianRidge().fit(x, y)
-    return lambda new: Normals(*model.predict(new, return_std=True))
+    least = float(model.alpha_) ** -0.5  # the noise: of the weights there is more
+
+    def predict(new: np.ndarray) -> Normals:
+        # Rounding makes the weights' variance negative where columns say the same.
+        with np.errstate(invalid="ignore"):
+            mean, std = model.predict(new, return_std=True)
+        return Normals(mean, np.fmax(std, least))
+
+    return predict
 
 
 def _forest_of_classes(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:

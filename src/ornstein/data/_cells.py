@@ -4,6 +4,7 @@ How a column's text is read is decided once, by the training rows: the same text
 the same number in any other table.
 """
 
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,7 +26,8 @@ _FORMATS = (
     *("%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
 )
 _DAY_OR_MONTH = ({"%d/%m/%Y", "%m/%d/%Y"}, {"%d-%m-%Y", "%m-%d-%Y"})
-_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?"
+_PLAIN_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_NUMBER = rf"{_PLAIN_NUMBER}|[+-]?inf(inity)?"
 _COMMA_THOUSANDS = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
 _DOT_THOUSANDS = r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?"
 _WITH_COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"
@@ -75,7 +77,62 @@ class Kind(NamedTuple):
     reason_to_leave_out: str | None = None
 
 
-def kind_of(cells: "pd.Series") -> Kind | Problem:
+class Cells:
+    """A column, whose text and numbers are read once, whoever asks for them.
+
+    Attributes:
+        column: the cells as the table has them.
+    """
+
+    def __init__(self, column: "pd.Series"):
+        self.column = column
+        self._numbers: dict[str, Float[np.ndarray, " rows"]] = {}
+
+    @functools.cached_property
+    def texts(self) -> "pd.Series":
+        """Cells as text without spaces around it."""
+        import pandas as pd
+
+        cells = self.column
+        if not isinstance(cells.dtype, np.dtype) or cells.dtype.kind in "Of":
+            # Whole numbers as whole ones, whatever stands beside them.
+            if not isinstance(cells.dtype, pd.StringDtype):
+                cells = cells.astype(object).map(_plain)
+        return pd.Series(cells.astype("str").str.strip(), cells.index)
+
+    @functools.cached_property
+    def given(self) -> Bool[np.ndarray, " rows"]:
+        """Whether there is any text."""
+        given = self.column.notna() & ~self.texts.isin(_EMPTY_TEXTS)
+        return given.to_numpy(bool)
+
+    def numbers(self, reading: Reading) -> Float[np.ndarray, " rows"]:
+        """As doubles: NaN for what is empty, or no number.
+
+        Args:
+            reading: of its text.
+        """
+        if reading.decimal not in self._numbers:
+            self._numbers[reading.decimal] = _numbers(self, reading.decimal)
+        return self._numbers[reading.decimal]
+
+    def values(self, kind: str, reading: Reading) -> Float[np.ndarray, " rows"]:
+        """Numbers, truths or dates as doubles: NaN for what is empty, or none.
+
+        Args:
+            kind: `"number"`, `"boolean"` or `"date"`.
+            reading: of its text.
+        """
+        if kind == "date":
+            return _days(self, reading.date_format)
+        return self.numbers(reading)
+
+    def categories(self) -> "pd.Series":
+        """Categories as text, `EMPTY` where there is none."""
+        return self.texts.where(self.given, EMPTY).map(unescaped)
+
+
+def kind_of(cells: Cells) -> Kind | Problem:
     """What a column holds, or the cells for which that cannot be said.
 
     Args:
@@ -83,19 +140,19 @@ def kind_of(cells: "pd.Series") -> Kind | Problem:
     """
     import pandas as pd
 
-    texts, given = stripped(cells)
+    texts, given = cells.texts, cells.given
     if not given.any():
         return Kind("number", reason_to_leave_out="all of its cells are empty")
-    if pd.api.types.is_bool_dtype(cells):
+    if pd.api.types.is_bool_dtype(cells.column):
         return Kind("boolean")
-    if pd.api.types.is_numeric_dtype(cells):
+    if pd.api.types.is_numeric_dtype(cells.column):
         return _number(cells, Reading())
-    if is_date_like(cells):
+    if is_date_like(cells.column):
         return Kind("date")
     if set(texts[given].str.lower()) <= set(_TRUTHS):
         return Kind("boolean")
     reading = Reading(_decimal(cells))
-    values = numbers_of(cells, reading)[given]
+    values = cells.numbers(reading)[given]
     share = np.mean(~np.isnan(values))
     if share == 1:
         return _number(cells, reading)
@@ -114,7 +171,7 @@ def kind_of(cells: "pd.Series") -> Kind | Problem:
     return Kind("category")
 
 
-def bad_cells(cells: "pd.Series", kind: str, reading: Reading) -> Problem | None:
+def bad_cells(cells: Cells, kind: str, reading: Reading) -> Problem | None:
     """The cells of a column that are not of its kind; `None` if all are.
 
     Args:
@@ -124,8 +181,7 @@ def bad_cells(cells: "pd.Series", kind: str, reading: Reading) -> Problem | None
     """
     if kind == "category":
         return None
-    _, given = stripped(cells)
-    values = values_of(cells, kind, reading)
+    given, values = cells.given, cells.values(kind, reading)
     is_bad = given & ~np.isfinite(values)
     if kind == "boolean":
         is_bad |= given & ~np.isin(values, (0.0, 1.0))
@@ -137,82 +193,12 @@ def bad_cells(cells: "pd.Series", kind: str, reading: Reading) -> Problem | None
         "boolean": "neither true nor false",
         "number": "no finite number" if np.isinf(values).any() else "no number",
     }[kind]
-    name, cell = str(cells.name), cells.iloc[row]
+    name, cell = str(cells.column.name), cells.column.iloc[row]
     cell = repr(cell) if isinstance(cell, str) else f"{cell}"
     more = int(is_bad.sum()) - 1
     others = f" ({more} more after it)" if more else ""
     said = f"column {name!r} has {cell} in row {row}, counting from 0, which is "
     return Problem(name, f"{said}{what}{others}")
-
-
-def values_of(
-    cells: "pd.Series", kind: str, reading: Reading
-) -> Float[np.ndarray, " rows"]:
-    """Numbers, truths or dates as doubles: NaN for what is empty, or none.
-
-    Args:
-        cells: of the column.
-        kind: `"number"`, `"boolean"` or `"date"`.
-        reading: of its text.
-    """
-    if kind == "date":
-        return _days(cells, reading.date_format)
-    return numbers_of(cells, reading)
-
-
-def numbers_of(cells: "pd.Series", reading: Reading) -> Float[np.ndarray, " rows"]:
-    """As doubles: NaN for what is empty, or no number.
-
-    Args:
-        cells: of the column.
-        reading: of its text.
-    """
-    import pandas as pd
-
-    if pd.api.types.is_complex_dtype(cells) or is_date_like(cells):
-        return np.full(len(cells), np.nan)
-    if pd.api.types.is_numeric_dtype(cells):  # booleans are
-        return cells.to_numpy(np.float64, na_value=np.nan)
-    texts, _ = stripped(cells)
-    truths = texts.str.lower().map(_TRUTHS)
-    texts = texts.str.replace("\u2212", "-").str.replace(_SPACES, "", regex=True)
-    if reading.decimal == ",":
-        is_thousand = texts.str.fullmatch(_DOT_THOUSANDS)
-        texts = texts.where(~is_thousand, texts.str.replace(".", ""))
-        texts = texts.where(~texts.str.contains(".", regex=False), "no number")
-        texts = texts.str.replace(",", ".")
-    else:
-        is_thousand = texts.str.fullmatch(_COMMA_THOUSANDS)
-        texts = texts.where(~is_thousand, texts.str.replace(",", ""))
-    texts = texts.where(texts.str.lower().str.fullmatch(_NUMBER), None)
-    found = pd.to_numeric(texts, errors="coerce")
-    return found.fillna(truths).to_numpy(np.float64, na_value=np.nan)
-
-
-def texts_of(cells: "pd.Series") -> "pd.Series":
-    """Categories as text, `EMPTY` where there is none.
-
-    Args:
-        cells: of the column.
-    """
-    texts, given = stripped(cells)
-    return texts.where(given, EMPTY).map(unescaped)
-
-
-def stripped(cells: "pd.Series") -> tuple["pd.Series", Bool[np.ndarray, " rows"]]:
-    """Cells as text without spaces around it, and whether there is any.
-
-    Args:
-        cells: of the column.
-    """
-    import pandas as pd
-
-    if not isinstance(cells.dtype, np.dtype) or cells.dtype.kind in "Of":
-        # Whole numbers as whole ones, whatever stands beside them.
-        cells = cells.astype(object).map(_plain)
-    texts = cells.astype("str").str.strip()
-    given = cells.notna() & ~texts.isin(_EMPTY_TEXTS)
-    return pd.Series(texts, cells.index), given.to_numpy(bool)
 
 
 def is_empty_text(text: str) -> bool:
@@ -236,53 +222,84 @@ def is_date_like(cells: "pd.Series") -> bool:
     return is_arrow or bool(pd.api.types.is_datetime64_any_dtype(cells))
 
 
+def _numbers(whole: Cells, decimal: str) -> Float[np.ndarray, " rows"]:
+    """See `Cells.numbers`."""
+    import pandas as pd
+
+    cells = whole.column
+
+    if pd.api.types.is_complex_dtype(cells) or is_date_like(cells):
+        return np.full(len(cells), np.nan)
+    if pd.api.types.is_numeric_dtype(cells):  # booleans are
+        return cells.to_numpy(np.float64, na_value=np.nan)
+    texts = whole.texts
+    if decimal == ".":
+        is_plain = texts.str.fullmatch(_PLAIN_NUMBER)
+        if is_plain[whole.given].all():
+            found = pd.to_numeric(texts.where(is_plain, None), errors="coerce")
+            return found.to_numpy(np.float64, na_value=np.nan)
+    truths = texts.str.lower().map(_TRUTHS)
+    texts = texts.str.replace("\u2212", "-").str.replace(_SPACES, "", regex=True)
+    if decimal == ",":
+        is_thousand = texts.str.fullmatch(_DOT_THOUSANDS)
+        texts = texts.where(~is_thousand, texts.str.replace(".", ""))
+        texts = texts.where(~texts.str.contains(".", regex=False), "no number")
+        texts = texts.str.replace(",", ".")
+    else:
+        is_thousand = texts.str.fullmatch(_COMMA_THOUSANDS)
+        texts = texts.where(~is_thousand, texts.str.replace(",", ""))
+    texts = texts.where(texts.str.lower().str.fullmatch(_NUMBER), None)
+    found = pd.to_numeric(texts, errors="coerce")
+    return found.fillna(truths).to_numpy(np.float64, na_value=np.nan)
+
+
 def _plain(cell: object) -> object:
     is_whole = isinstance(cell, float | np.floating) and float(cell).is_integer()
     return int(cell) if is_whole else cell  # type: ignore[call-overload]
 
 
-def _days(cells: "pd.Series", date_format: str | None) -> Float[np.ndarray, " rows"]:
+def _days(whole: Cells, date_format: str | None) -> Float[np.ndarray, " rows"]:
     """Days since 1970: NaN for what is empty, or no date."""
     import pandas as pd
+
+    cells = whole.column
 
     if pd.api.types.is_numeric_dtype(cells):
         return np.full(len(cells), np.nan)
     if is_date_like(cells):
         found = pd.Series(pd.to_datetime(cells.astype(object), utc=True))
     else:
-        texts, given = stripped(cells)
         form = date_format or "ISO8601"
-        texts = texts.where(given, None)
+        texts = whole.texts.where(whole.given, None)
         found = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
     seconds = found.dt.as_unit("us") - pd.Timestamp(0, tz="UTC").as_unit("us")
     return seconds.dt.total_seconds().to_numpy(np.float64, na_value=np.nan) / 86_400
 
 
-def _decimal(cells: "pd.Series") -> str:
+def _decimal(cells: Cells) -> str:
     """What stands before decimals, by all of a column's text.
 
     Where only numbers like 1,234 have a comma, a table whose cells commas part has
     thousands, and another one decimals.
     """
-    texts, _ = stripped(cells)
-    has_comma = texts.str.contains(",", regex=False)
+    has_comma = cells.texts.str.contains(",", regex=False)
     if not has_comma.any():
         return "."
-    texts = texts[has_comma]
+    texts = cells.texts[has_comma]
     if not texts.str.fullmatch(f"{_WITH_COMMA}|{_DOT_THOUSANDS}").all():
         return "."
     is_thousand = texts.str.fullmatch(_COMMA_THOUSANDS)
-    is_parted_by_commas = cells.attrs.get("separator", ",") == ","
+    is_parted_by_commas = cells.column.attrs.get("separator", ",") == ","
     return "." if is_thousand.all() and is_parted_by_commas else ","
 
 
-def _number(cells: "pd.Series", reading: Reading) -> Kind | Problem:
+def _number(cells: Cells, reading: Reading) -> Kind | Problem:
     bad = bad_cells(cells, "number", reading)
     if bad is not None:
         return bad
-    name = str(cells.name).strip().lower()
+    name = str(cells.column.name).strip().lower()
     is_named = name == "id" or name.endswith(("_id", " id", "-id", ".id"))
-    values = numbers_of(cells, reading)
+    values = cells.numbers(reading)
     is_whole = bool(np.all(values == np.round(values)))
     reason = None
     if is_named and is_whole and len(np.unique(values)) == len(values):
@@ -290,18 +307,18 @@ def _number(cells: "pd.Series", reading: Reading) -> Kind | Problem:
     return Kind("number", reading, reason)
 
 
-def _date(cells: "pd.Series") -> Kind | Problem | None:
+def _date(cells: Cells) -> Kind | Problem | None:
     """Of texts that are dates, if most of them are."""
-    _, given = stripped(cells)
+    given, name = cells.given, str(cells.column.name)
     unread = {form: np.isnan(_days(cells, form))[given] for form in _FORMATS}
     read = [form for form in _FORMATS if not unread[form].any()]
     if any(orders <= set(read) for orders in _DAY_OR_MONTH):
         row = int(np.flatnonzero(given)[0])
-        said = f"column {str(cells.name)!r} has dates of which day and month cannot be "
+        said = f"column {name!r} has dates of which day and month cannot be "
         return Problem(
-            str(cells.name),
-            f"{said}told apart, such as {cells.iloc[row]!r} in row {row} (write them "
-            "as 2024-01-31)",
+            name,
+            f"{said}told apart, such as {cells.column.iloc[row]!r} in row {row} (write "
+            "them as 2024-01-31)",
         )
     nearly = [form for form in _FORMATS if unread[form].mean() <= _FEW_BAD]
     for form in (read or nearly)[:1]:

@@ -17,13 +17,11 @@ from jaxtyping import Float
 from .._sentence import Sentence
 from ._cells import (
     EMPTY,
+    Cells,
     Problem,
     Reading,
     bad_cells,
     kind_of,
-    stripped,
-    texts_of,
-    values_of,
 )
 from ._error import DataError, nearest
 from ._few_cells import FEW, few_values
@@ -114,15 +112,15 @@ class TableEncoding:
         """
         columns, notes, problems = [], [], []
         for name in names:
-            cells = with_separator(frame, name)
+            cells = Cells(with_separator(frame, name))
             found = kind_of(cells)
             if isinstance(found, Problem):
                 problems.append(found)
                 continue
             reason = found.reason_to_leave_out
-            if reason is None or (is_asked and stripped(cells)[1].any()):
+            if reason is None or (is_asked and cells.given.any()):
                 own = {"kind": found.kind, **found.reading._asdict()}
-                column = _column(name, cells.iloc[rows], own)
+                column = _column(name, cells, rows, own)
                 if column.kind != "category" or column.categories:
                     columns.append(column)
                     continue
@@ -163,9 +161,9 @@ class TableEncoding:
         parts, notes, problems = {}, [], []
         is_few = len(frame) <= FEW
         for column in self.columns:
-            cells = frame[column.name]
+            cells = Cells(frame[column.name])
             if is_few:
-                found = few_values(cells, column.kind, column.reading)
+                found = few_values(cells.column, column.kind, column.reading)
                 if found is not None:
                     parts[column.name] = found
                     notes += _strange(found, column, where)
@@ -254,23 +252,23 @@ def _transformer(encoding: TableEncoding) -> "ColumnTransformer":
     return encoding.transformer()
 
 
-def _column(name: str, cells: "pd.Series", own: dict[str, Any]) -> Column:
+def _column(name: str, cells: Cells, rows: np.ndarray, own: dict[str, Any]) -> Column:
     if own["kind"] == "category":
-        counts = texts_of(cells).value_counts()
-        least = max(_LEAST_ROWS, _LEAST_SHARE * len(cells))
+        counts = cells.categories().iloc[rows].value_counts()
+        least = max(_LEAST_ROWS, _LEAST_SHARE * len(rows))
         common = counts[counts >= least].index[:_MOST_CATEGORIES]
         return Column(name, categories=tuple(map(str, common)), **own)
     reading = Reading(own["decimal"], own["date_format"])
-    values = values_of(cells, own["kind"], reading)
+    values = cells.values(own["kind"], reading)[rows]
     has_gaps = bool(np.isnan(values).any())
     fill = 0.0 if np.isnan(values).all() else float(np.nanmedian(values))
     return Column(name, fill=fill, has_gaps=has_gaps, **own)
 
 
-def _as_encoded(cells: "pd.Series", column: Column) -> Any:
+def _as_encoded(cells: Cells, column: Column) -> Any:
     if column.kind == "category":
-        return texts_of(cells).to_numpy(object)
-    return values_of(cells, column.kind, column.reading)
+        return cells.categories().to_numpy(object)
+    return cells.values(column.kind, column.reading)
 
 
 def _read_column(saved: Mapping[str, Any]) -> Column:

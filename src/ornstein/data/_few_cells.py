@@ -1,7 +1,7 @@
 """A column of few cells, read without pandas: for services that predict row by row.
 
-The same numbers as `values_of` and `texts_of` give, bit for bit, for cells that are
-plain; of others they are asked.
+The same numbers as `Cells` gives, bit for bit, for cells that are plain; of others they
+are asked.
 """
 
 import datetime

@@ -9,7 +9,7 @@ from jaxtyping import Float, Shaped
 from .._files import UnreadableError, check_regular
 from ._assemble import check_inputs, standardised
 from ._base import Data
-from ._cells import Reading, bad_cells, numbers_of, stripped
+from ._cells import Cells, Reading, bad_cells
 from ._columns import TableEncoding, check_columns
 from ._error import DataError, DataNotFoundError
 from ._few_cells import FEW, few_written
@@ -212,7 +212,7 @@ def _numbers(
     names = list(data.feature_names) or list(map(str, frame.columns))
     check_columns(frame, names, where)
     for name in names:
-        empty = ~stripped(frame[name])[1]
+        empty = ~Cells(frame[name]).given
         if empty.any():
             raise DataError(
                 f"{where}: column {name!r} has {empty.sum()} empty cells, the first in "
@@ -220,11 +220,11 @@ def _numbers(
                 "never shown any: fill them in or leave those rows out."
             )
     plain = Reading()
-    found = [bad_cells(frame[name], "number", plain) for name in names]
+    found = [bad_cells(Cells(frame[name]), "number", plain) for name in names]
     bad = [problem.said for problem in found if problem is not None]
     if bad:
         raise DataError(f"{where}: {'; '.join(bad)}: correct these cells.")
-    return np.stack([numbers_of(frame[name], plain) for name in names], axis=1)
+    return np.stack([Cells(frame[name]).numbers(plain) for name in names], axis=1)
 
 
 def _check_regular(path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from ..._sentence import Sentence
-from .._cells import Problem, bad_cells, kind_of, numbers_of, stripped, texts_of
+from .._cells import Cells, Problem, bad_cells, kind_of
 from .._columns import Column, with_separator
 from .._error import DataError, nearest
 from ._targets import Target, class_name, read_target
@@ -31,7 +31,7 @@ def with_targets(
     Raises:
         DataError: if no row has one.
     """
-    has_one = np.all([stripped(frame[name])[1] for name in targets], axis=0)
+    has_one = np.all([Cells(frame[name]).given for name in targets], axis=0)
     if has_one.all():
         return frame, []
     absent, names = int((~has_one).sum()), " or ".join(targets)
@@ -103,7 +103,7 @@ def own_labels(
 
 def _seen(frame: "pd.DataFrame", name: str, task: str | None, where: str) -> Column:
     """What a target's column is, and how its text is read."""
-    found = kind_of(with_separator(frame, name))
+    found = kind_of(Cells(with_separator(frame, name)))
     if isinstance(found, Problem):
         if task == "classification":
             return Column(name, "category")
@@ -138,17 +138,17 @@ def _as_they_are(frame: "pd.DataFrame", column: Column) -> Shaped[np.ndarray, " 
     """Numbers or truths if training had those, and else text."""
     import pandas as pd
 
-    cells = frame[column.name]
+    cells = Cells(frame[column.name])
     if column.kind == "category":
-        return texts_of(cells).to_numpy().astype(str)
-    values = numbers_of(cells, column.reading)
+        return cells.categories().to_numpy().astype(str)
+    values = cells.numbers(column.reading)
     if np.isnan(values).any():  # other rows', of which it will be said
-        return texts_of(cells).to_numpy().astype(str)
+        return cells.categories().to_numpy().astype(str)
     if column.kind == "boolean":
         return values.astype(bool)
-    is_whole = pd.api.types.is_integer_dtype(cells) or (
-        not pd.api.types.is_numeric_dtype(cells)
-        and stripped(cells)[0].str.fullmatch(_WHOLE).all()
+    is_whole = pd.api.types.is_integer_dtype(cells.column) or (
+        not pd.api.types.is_numeric_dtype(cells.column)
+        and cells.texts.str.fullmatch(_WHOLE).all()
     )
     return values.astype(np.int64) if is_whole else values
 
@@ -157,9 +157,10 @@ def _numbers(
     frame: "pd.DataFrame", columns: Sequence[Column], where: str
 ) -> Shaped[np.ndarray, "rows targets"]:
     readings = {column.name: column.reading for column in columns}
-    found = [bad_cells(frame[n], "number", reading) for n, reading in readings.items()]
+    cells = {name: Cells(frame[name]) for name in readings}
+    found = [bad_cells(cells[n], "number", reading) for n, reading in readings.items()]
     bad = [problem.said for problem in found if problem is not None]
     if bad:
         raise DataError(f"{where}: {'; '.join(bad)}: the targets must be numbers.")
-    read = [numbers_of(frame[name], reading) for name, reading in readings.items()]
+    read = [cells[name].numbers(reading) for name, reading in readings.items()]
     return np.stack(read, axis=1)
