@@ -149,7 +149,8 @@ def kind_of(cells: Cells) -> Kind | Problem:
         return _number(cells, Reading())
     if is_date_like(cells.column):
         return Kind("date")
-    if set(texts[given].str.lower()) <= set(_TRUTHS):
+    is_truth = str(texts[given].iloc[0]).lower() in _TRUTHS
+    if is_truth and set(texts[given].str.lower()) <= set(_TRUTHS):
         return Kind("boolean")
     reading = Reading(_decimal(cells))
     values = cells.numbers(reading)[given]
