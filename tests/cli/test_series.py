@@ -98,17 +98,20 @@ def test_result_is_what_the_library_says(runs: Path):
 def test_predict_continues_the_training_dates(runs: Path, tmp_path: Path):
     """The future of a file that begins a month later, in the units of the data.
 
-    Catches times counted from the new file's first, values left standardised, and rows
-    of one series given to another.
+    Catches times counted from the new file's first, values left standardised, rows of
+    one series given to another, dates in another form than the file's, and axes that
+    count days.
     """
     later = table(tmp_path / "later.csv", first=30, num_empty=3)
     lines = later.read_text().splitlines()
     mixed = [lines[0], *(lines[1 + s * 8 + t] for t in range(8) for s in range(6))]
-    later.write_text("\n".join([*mixed, ""]))
-    out, picture = tmp_path / "out.csv", tmp_path / "bands.png"
+    text = re.sub(r"(\d{4}-\d\d-\d\d)", r"\1 00:00", "\n".join([*mixed, ""]))
+    later.write_text(text)
+    out, picture = tmp_path / "out.csv", tmp_path / "bands.svg"
     options = f"-o {out} --interval 0.5 --figure {picture}"
     assert main(["predict", str(runs / "run"), str(later), *options.split()]) == 0
-    assert picture.stat().st_size > 0
+    drawn = re.findall("<!-- (.*) -->", picture.read_text())
+    assert {"day", "Feb", "2024-Feb"} <= set(drawn)
     found, given = (
         list(csv.DictReader(p.read_text().splitlines())) for p in (out, later)
     )

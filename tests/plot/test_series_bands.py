@@ -25,6 +25,19 @@ def test_each_panel_has_its_own_median_and_points():
     assert [one.get_xlabel() for one in axes] == ["", "days"]
 
 
+def test_dates_are_dates_on_the_axis():
+    """Catches dates that are counted, and ticks that repeat the year."""
+    days = np.datetime64("2024-01-20") + np.arange(0, 30, 10)
+    seen = (days[:2], SEEN[1])
+    figure = series_bands([[panel(ts=days, seen=seen)]], xlabel="day")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert "Feb" in labels
+    assert not any("2024" in label for label in labels)
+    assert axes.xaxis.get_offset_text().get_text() == "2024-Feb"
+
+
 def test_the_lowest_band_panels_name_the_input():
     """Seen failing: rows of an array of axes are new objects each time."""
     row = {"model": QUANTILES}

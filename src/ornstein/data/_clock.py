@@ -4,7 +4,7 @@ import dataclasses
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 
 class Clock(eqx.Module):
@@ -15,12 +15,17 @@ class Clock(eqx.Module):
         origin: the date that is raw time 0; `None` where times were numbers.
         start: the raw time that is the model's 0.
         unit: the model's unit of time, in raw ones.
+        column: of the table that the times are in.
+        seconds: how long a raw unit is; `None` where times were numbers, and in runs
+            of before.
     """
 
     name: str
     origin: str | None = None
     start: float = 0.0
     unit: float = 1.0
+    column: str = "time"
+    seconds: float | None = None
 
     def __check_init__(self):
         if not (np.isfinite(self.unit) and self.unit > 0):
@@ -32,6 +37,24 @@ class Clock(eqx.Module):
     def turned(self, *, start: float, unit: float) -> "Clock":
         """The same raw times for a model with this start and unit."""
         return dataclasses.replace(self, start=start, unit=unit)
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether `dates` knows what raw times are."""
+        return self.origin is not None and self.seconds is not None
+
+    def dates(
+        self, raw: Float[np.ndarray, "*rows times"]
+    ) -> Shaped[np.ndarray, "*rows times"]:
+        """Raw times as `datetime64`, to the microsecond.
+
+        Args:
+            raw: as `undo` gives them, of a clock that has dates.
+        """
+        assert self.origin is not None
+        assert self.seconds is not None
+        passed = np.round(np.asarray(raw, np.float64) * self.seconds * 1e6)
+        return np.datetime64(self.origin, "us") + passed.astype("timedelta64[us]")
 
     def apply(
         self, raw: Float[np.ndarray | Array, "*rows times"]

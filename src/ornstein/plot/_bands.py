@@ -5,9 +5,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._types import Array, Float
+from .._types import Array, Float, Shaped
 from ..likelihood import AbstractLocationScaleLikelihood
 from ..prediction import Prediction
+from ._dates import are_dates, show_dates
 from ._style import BLUE, INK, add_legend, clean, new_figure
 
 # Central intervals, widest first, so that narrow ones lie on top; shades of `BLUE`.
@@ -21,7 +22,7 @@ _MAX_SAMPLE_PATHS = 8
 
 
 def predictive_bands(
-    x: Float[Array | np.ndarray, "rows *one"],
+    x: Shaped[Array | np.ndarray, "rows *one"],
     prediction: Prediction,
     *,
     data: tuple[np.ndarray | Array, np.ndarray | Array] | None = None,
@@ -36,7 +37,8 @@ def predictive_bands(
     do not.
 
     Args:
-        x: the inputs of `prediction`: (rows,) or (rows, 1), in any order.
+        x: the inputs of `prediction`: (rows,) or (rows, 1), in any order; numbers, or
+            dates (`datetime64`), as those of `data`.
         prediction: of real targets, with its draws kept.
         data: observed inputs and targets.
         column: which column of targets is drawn.
@@ -76,13 +78,15 @@ def predictive_bands(
     axes.set_xlim(grid[0], grid[-1])
     axes.set_ylim(_limits(quantiles, np.concatenate(shown)))
     clean(axes, xlabel=xlabel, ylabel=ylabel, title=title)
+    if are_dates(grid):
+        show_dates(axes)
     add_legend(axes, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
 def fill_bands(
     axes: Axes,
-    grid: Float[np.ndarray, " points"],
+    grid: Shaped[np.ndarray, " points"],
     quantiles: Float[np.ndarray, "quantiles points"],
 ) -> None:
     """The intervals between pairs of `BAND_QUANTILES`."""

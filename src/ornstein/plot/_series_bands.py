@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from .._types import Float
+from .._types import Float, Shaped
 from ._bands import BAND_QUANTILES, fill_bands
+from ._dates import are_dates, show_dates
 from ._style import BLUE, INK, RED, add_legend, clean, new_figure
 
 
@@ -15,7 +16,7 @@ class SeriesPanel(NamedTuple):
     """One feature of one series.
 
     Attributes:
-        ts: times, rising.
+        ts: times, rising: numbers, or dates (`datetime64`), as `seen` and `asked`.
         quantiles: of the prediction there, at `BAND_QUANTILES`.
         seen: times and values that the model was shown.
         asked: times and values that it was asked for; `None` if they are not known.
@@ -23,10 +24,12 @@ class SeriesPanel(NamedTuple):
         ylabel: name and unit of the value.
     """
 
-    ts: Float[np.ndarray, " times"]
+    ts: Shaped[np.ndarray, " times"]
     quantiles: Float[np.ndarray, "quantiles times"]
-    seen: tuple[Float[np.ndarray, " seen"], Float[np.ndarray, " seen"]]
-    asked: tuple[Float[np.ndarray, " asked"], Float[np.ndarray, " asked"]] | None = None
+    seen: tuple[Shaped[np.ndarray, " seen"], Float[np.ndarray, " seen"]]
+    asked: tuple[Shaped[np.ndarray, " asked"], Float[np.ndarray, " asked"]] | None = (
+        None
+    )
     title: str = ""
     ylabel: str = ""
 
@@ -71,6 +74,8 @@ def series_bands(
                 ylabel=panel.ylabel,
                 title=panel.title,
             )
+            if are_dates(panel.ts):
+                show_dates(axes)
     add_legend(all_axes[0, -1], loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 

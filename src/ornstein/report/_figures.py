@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from .. import metrics
 from .._files import write_atomically
 from .._types import PRNGKeyArray
-from ..data import Data
+from ..data import Data, in_raw_units
 from ..likelihood import AbstractLocationScaleLikelihood, Categorical, OverTime
 from ..plot import image_gallery, predictive_bands, reliability_diagram, training_curves
 from ..prediction import Fitted, Prediction, predict
@@ -141,15 +141,27 @@ def _bands(run: Run) -> dict[str, Figure]:
         return {}
     grid = _grid(data)
     bands = predict(run.fit, grid, key=run.key, num_draws=run.num_draws)
+    of_grid, of_rows, xlabel = grid, np.asarray(data.train.x), "x (standardised)"
+    encoding = data.encoding
+    if encoding is not None and encoding.columns[0].kind == "date":
+        of_grid, of_rows = (_dates(x, data) for x in (of_grid, of_rows))
+        xlabel = encoding.columns[0].name
     figure = predictive_bands(
-        grid,
+        of_grid,
         bands,
-        data=(data.train.x, data.train.y),
-        xlabel="x (standardised)",
+        data=(of_rows, data.train.y),
+        xlabel=xlabel,
         ylabel="y (standardised)",
         title=data.name,
     )
     return {"bands": figure}
+
+
+def _dates(x: np.ndarray, data: Data) -> np.ndarray:
+    """Of standardised days since 1970."""
+    days = in_raw_units(x.astype(float), data.x_scaling)
+    passed = np.round(days * 86_400e6).astype("timedelta64[us]")
+    return np.datetime64("1970-01-01", "us") + passed
 
 
 FIGURES: tuple[Callable[[Run], dict[str, Figure]], ...] = (

@@ -39,7 +39,12 @@ def series_figure(
     num_features = min(_MAX_FEATURES, x.num_features)
     first = Prediction(outputs[:, :num_rows], prediction.likelihood)
     quantiles = in_raw_units(np.asarray(first.quantile(BAND_QUANTILES)), data.y_scaling)
-    ts = np.asarray(x.ts) if data.clock is None else data.clock.undo(x.ts)
+    clock = data.clock
+    ts, xlabel = np.asarray(x.ts), "time"
+    if clock is not None:
+        ts, xlabel = clock.undo(x.ts), clock.name
+        if clock.has_dates:
+            ts, xlabel = clock.dates(ts), clock.column
     own = _until_the_last(x, asked) if is_own is None else is_own
 
     def panel(row: int, feature: int) -> SeriesPanel:
@@ -59,7 +64,7 @@ def series_figure(
         )
 
     rows = [[panel(r, f) for f in range(num_features)] for r in range(num_rows)]
-    return series_bands(rows, xlabel="time" if data.clock is None else data.clock.name)
+    return series_bands(rows, xlabel=xlabel)
 
 
 def _points(

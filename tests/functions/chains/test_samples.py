@@ -88,7 +88,7 @@ def test_a_sampled_scale_is_each_draws_own(num_outputs):
     prediction = orn.predict(
         samples, jnp.asarray(x), key=jr.key(0), num_draws=num_draws
     )
-    chain, sample = samples._order()
+    chain, sample = samples.draw_order()
     pick = np.arange(num_draws) % samples.num_strata
     weight, bias, log_scale = (
         a.astype(float)[chain[pick], sample[pick]]

@@ -12,6 +12,7 @@ from .._error import DataError
 from .._hold_out import hold_out
 from ._assemble_series import Sequences, assemble_series
 from ._long_csv import LongTable, read_long_csv
+from ._long_times import TIME_UNITS
 
 _HOLD_OUT = ("series", "time")
 _MAX_NAMED = 10
@@ -68,10 +69,11 @@ def load_series_csv(
             f"`hold_out_by` must be 'series' or 'time', got {hold_out_by!r}."
         )
     counted = time if table.origin is None else f"{time_unit} since {table.origin}"
+    seconds = None if table.origin is None else TIME_UNITS[time_unit]
     options = {
         "standardise": standardise,
         "feature_names": table.feature_names,
-        "clock": Clock(counted, table.origin),
+        "clock": Clock(counted, table.origin, column=time, seconds=seconds),
     }
     if hold_out_by == "time":
         train, validation, test = _by_time(table, test_fraction, validation_fraction)

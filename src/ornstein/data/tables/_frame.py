@@ -25,18 +25,21 @@ _BOM = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_table(path: Path, separator: str | None = None) -> pa.Table:
+def read_table(
+    path: Path, separator: str | None = None, *, as_text: bool = False
+) -> pa.Table:
     """Read a `.csv` or `.parquet` file; text that says that a cell is empty stays text.
 
     Args:
         path: the file.
         separator: between cells of a `.csv`; seen from its header by default.
+        as_text: leave all cells of a `.csv` as they are written.
 
     Raises:
         DataNotFoundError: if there is none.
         DataError: if it is empty, cut short or something else.
     """
-    return _read(path, separator, is_text=False)
+    return _read(path, separator, is_text=as_text)
 
 
 def read_frame(path: Path, separator: str | None = None) -> "pd.DataFrame":

@@ -212,7 +212,7 @@ class PosteriorSamples(AbstractRandomFunction):
             key: of no use here; other random functions have one.
         """
         del key
-        chain, sample = self._order()
+        chain, sample = self.draw_order()
         number, params = index % self.num_strata, self.positions[0]
         if not isinstance(index, int):
             chain, sample = jnp.asarray(chain), jnp.asarray(sample)
@@ -226,7 +226,7 @@ class PosteriorSamples(AbstractRandomFunction):
         Args:
             num_draws: how many; samples repeat once all were used.
         """
-        chain, sample = self._order()
+        chain, sample = self.draw_order()
         each = np.arange(min(num_draws, self.num_strata))
         params = jax.tree.map(
             lambda a: jnp.asarray(a[chain[each], sample[each]])[:, None],
@@ -358,12 +358,12 @@ class PosteriorSamples(AbstractRandomFunction):
     def _blocks(self, num_draws: int) -> Int[np.ndarray, " draws"]:
         """The chain of each draw; of fewer than 4 chains which piece of its chain."""
         number = np.arange(num_draws) % self.num_strata
-        chain, sample = (of_draw[number] for of_draw in self._order())
+        chain, sample = (of_draw[number] for of_draw in self.draw_order())
         num_pieces = -(-_LEAST_BLOCKS // self.num_chains)
         return chain * num_pieces + sample * num_pieces // self.num_samples
 
-    def _order(self) -> tuple[np.ndarray, np.ndarray]:
-        """The chain of each draw, and its sample there."""
+    def draw_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """The chain of each of draws 0 to `num_strata - 1`, and its sample there."""
         number = np.arange(self.num_strata)
         spread = _spread(self.num_samples)
         return number % self.num_chains, spread[number // self.num_chains]

@@ -85,12 +85,13 @@ def read_series(path: str | Path, recipe: Recipe, data: Data) -> SeriesInputs:
     if series is not None:
         _, codes = read_names(frame, series, path)
     names = [name for name in (series, time) if name is not None]
+    written = read_table(path, as_text=True)  # a date in its own form, 007 with zeros
     return SeriesInputs(
         x,
         table.is_own,
         table.names,
         np.argsort(codes, kind="stable"),
-        {name: [_written(c) for c in frame[name].to_pylist()] for name in names},
+        {name: [_written(c) for c in written[name].to_pylist()] for name in names},
     )
 
 
