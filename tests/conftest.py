@@ -10,6 +10,7 @@ import jax
 import jaxtyping
 import pytest
 import strict_promotion
+from programs import forget_programs_if_many
 
 _CACHE_ROOT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 _COMPILATION_CACHE = os.environ.get(
@@ -25,8 +26,6 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
 
 _SEED_VARIABLE = "ORNSTEIN_TEST_SEED"
 _FINISHED_MODULES = itertools.count(1)
-_MOST_RESIDENT = 4 * 2**30
-"""Bytes of a worker: two of them, and what they start, have 24 GiB."""
 
 
 class GetKey:
@@ -73,16 +72,10 @@ def _forget_programs() -> Iterator[None]:
     it isn't each module's.
     """
     yield
-    if next(_FINISHED_MODULES) % 10 == 0 or _resident() > _MOST_RESIDENT:
+    if next(_FINISHED_MODULES) % 10 == 0:
         jax.clear_caches()
-
-
-def _resident() -> int:
-    """Bytes of memory that this process has; 0 where nobody says."""
-    status = Path("/proc/self/statm")
-    if not status.is_file():
-        return 0
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    else:
+        forget_programs_if_many()
 
 
 @pytest.fixture

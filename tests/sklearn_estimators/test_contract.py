@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from programs import forget_programs_if_many
 from sklearn.utils.estimator_checks import check_estimator
 
 from ornstein.sklearn import BayesianClassifier, BayesianRegressor
@@ -44,7 +45,11 @@ def test_scikit_learn_accepts_it(kind, method):
     logging.getLogger("ornstein").setLevel(logging.ERROR)
     estimator = kind(method, options=FAST[method], random_state=0)
     found = check_estimator(
-        estimator, expected_failed_checks=EXPECTED, on_fail=None, on_skip=None
+        estimator,
+        expected_failed_checks=EXPECTED,
+        on_fail=None,
+        on_skip=None,
+        callback=lambda **check: forget_programs_if_many(),
     )
     failed = [
         f"{check['check_name']}: {check['exception']!r}"
