@@ -159,6 +159,8 @@ def test_crps_of_many_rows_is_that_of_rows_evenly_spaced(monkeypatch):
     scores = evaluate(whole, y)
     assert scores["crps"] == pytest.approx(expected)
     assert scores["rmse"] != pytest.approx(evaluate(third, y[::3])["rmse"])
+    monkeypatch.setattr("ornstein.evaluation._evaluate._MOST_CRPS_NUMBERS", 5 * 512)
+    assert evaluate(whole, y)["crps"] == pytest.approx(expected)  # five rows at a time
 
 
 def test_cauchy_has_no_variance_but_the_rest():

@@ -110,7 +110,7 @@ def test_the_true_law_is_better_than_a_constant(monkeypatch: pytest.MonkeyPatch)
     first: its `nll` was `joint_nll`, 10.8 and 1.9 a value.
     """
     monkeypatch.setattr(
-        sys.modules["ornstein.evaluation._evaluate"], "_NUM_CRPS_LEVELS", 1
+        sys.modules["ornstein.evaluation._evaluate"], "_NUM_CRPS_POINTS", 1
     )
     level = 1.5 * np.random.default_rng(0).standard_normal(NUM_SERIES)
     z = paths(level, seed=1)

@@ -22,6 +22,7 @@ from ..prediction import Prediction
 # Points of the predictive distribution that stand for it in the CRPS: its error is
 # then of order 1e-4 of the score.
 _NUM_CRPS_POINTS = 512
+_MOST_CRPS_NUMBERS = 2**25  # at once: 128 MiB, and some more to sort them
 _MOST_CRPS_ROWS = 10_000
 """Of more, evenly spaced ones: sorting all points takes longer than all else."""
 
@@ -219,17 +220,37 @@ def _real_scores(
 ) -> dict[str, Float[Array, ""]]:
     guess = prediction.median if prediction.summary is None else prediction.mean
     cdf, columns = prediction.cdf(y), jnp.asarray(y, guess.dtype).reshape(guess.shape)
-    some = slice(None, None, max(1, -(-len(guess) // _MOST_CRPS_ROWS)))
-    points, near = prediction.points(_NUM_CRPS_POINTS, rows=some), columns[some]
+    crps = _crps(prediction, columns, mask)
     if mask is not None:
-        points, near = points[:, mask[some]], near[mask[some]]
         guess, cdf, columns = guess[mask], cdf[mask], columns[mask]
     return {
         "rmse": metrics.rmse(guess, columns),
-        "crps": jnp.mean(metrics.sample_crps(points, near)),
+        "crps": crps,
         "coverage_90": jnp.mean(jnp.abs(cdf - 0.5) <= 0.45),
         "calibration_error": metrics.regression_calibration_error(cdf),
     }
+
+
+def _crps(
+    prediction: Prediction,
+    y: Float[Array, "rows *times outputs"],
+    mask: Bool[np.ndarray, "rows outputs"] | None,
+) -> Float[Array, ""]:
+    """The mean over values, of rows evenly spaced where there are many.
+
+    Some rows at a time, so that long sequences need no more memory than tables.
+    """
+    num_draws = len(jax.tree.leaves(prediction.outputs)[0])
+    num_points = max(num_draws, _NUM_CRPS_POINTS)
+    at_once = max(1, _MOST_CRPS_NUMBERS // (num_points * max(1, y[0].size)))
+    some = np.arange(0, len(y), max(1, -(-len(y) // _MOST_CRPS_ROWS)))
+    found = []
+    for start in range(0, len(some), at_once):
+        rows = some[start : start + at_once]
+        points = prediction.points(_NUM_CRPS_POINTS, rows=rows)
+        crps = np.asarray(metrics.sample_crps(points, y[rows]), np.float64)
+        found.append(crps.ravel() if mask is None else crps[mask[rows]])
+    return jnp.asarray(np.mean(np.concatenate(found)), y.dtype)
 
 
 def _uncertainty_scores(

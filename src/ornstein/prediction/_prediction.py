@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from .._types import Array, Float, PRNGKeyArray, PyTree, Shaped
+from .._types import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
 from ..data import Series
 from ..likelihood import (
     AbstractClassLikelihood,
@@ -146,7 +147,7 @@ class Prediction(eqx.Module):
         return mixture_quantile(likelihood, outputs, jnp.asarray(q, outputs.dtype))
 
     def points(
-        self, num_points: int, *, rows: slice = slice(None)
+        self, num_points: int, *, rows: slice | Int[np.ndarray, " some"] = slice(None)
     ) -> Float[Array, "points rows *times outputs"]:
         """Points that stand for each target's predictive distribution in equal parts.
 
@@ -155,7 +156,7 @@ class Prediction(eqx.Module):
 
         Args:
             num_points: at least as many points; a multiple of the number of draws.
-            rows: the rows to give them of.
+            rows: the rows to give them of, or their numbers.
         """
         likelihood = self._require_real("points")
         outputs = self._require_draws("points")
