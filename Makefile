@@ -15,7 +15,7 @@ export ORNSTEIN_DATA ?= $(SHARED_DATA)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format types pages docs bench clean
+.PHONY: help demo test test-slow guides lint format types pages docs bench clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 12
@@ -28,6 +28,9 @@ test: $(VENV)/.stamp-test ## the default suite
 
 test-slow: $(VENV)/.stamp-test ## what the default suite leaves out
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+guides: $(VENV)/.stamp-test ## the code of the guide's pages, with budgets cut
+	$(BIN)/python -m pytest -m slow tests/test_guides.py $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev ## ruff and codespell
 	$(BIN)/ruff check
