@@ -11,6 +11,7 @@ import pytest
 from jax import lax
 
 from ornstein.nn import conv2d, conv2d_transpose
+from ornstein.nn.conv import _winograd
 from ornstein.nn.conv._forms import (
     cpu_input_gradient,
     cpu_kernel_gradient,
@@ -51,7 +52,8 @@ def assert_close(got, expected, tolerance=1e-12):
     )
 
 
-# Channels choose the form: bands (few), shifts of x or g, a convolution; so do kernels
+# Channels choose the form: bands (few), shifts of x or g, Winograd's (many), a
+# convolution; so do kernels
 # of 1×1 or as large as the image, and tiny images. Sizes 6×5 and 7×4: odd and even in
 # both places; stride 2 leaves remainders.
 CASES = [
@@ -81,6 +83,9 @@ CASES = [
     (3, 2, "SAME", (9, 10), (2, 4, 3)),
     (4, 1, "VALID", (9, 10), (2, 4, 4)),
     (1, 1, "SAME", (9, 40), (2, 3, 2)),
+    (3, 1, "SAME", (32, 33), (3, 6, 5)),
+    (3, 1, ((2, 0), (0, 3)), (65, 64), (3, 5, 7)),
+    (3, 1, "VALID", (64, 70), (3, 9, 6)),
 ]
 
 
@@ -101,6 +106,42 @@ def test_conv2d_is_lax_conv(getkey, taps, stride, padding, channels, images):
         return jax.jit(call)(x, kernel, g)
 
     assert_close(value_and_pullback(ours), value_and_pullback(theirs))
+
+
+@pytest.mark.parametrize("pads", [((1, 1), (1, 1)), ((2, 0), (0, 3)), ((0, 0), (0, 0))])
+@pytest.mark.parametrize("num_tiles_at_once", [1, 12, 1000])
+@pytest.mark.usefixtures("x64")
+def test_winograd_is_the_convolution(getkey, monkeypatch, pads, num_tiles_at_once):
+    """Catches a wrong tile at an odd edge, and images lost or added between chunks.
+
+    Five images of 4 × 3 tiles: one at a time, and two with an empty one at the end.
+    """
+    each = 16 * (5 + 7) * 8
+    monkeypatch.setattr(_winograd, "_CHUNK_BYTES", 2 * num_tiles_at_once * each)
+    geometry = Geometry(1, pads, (7, 6), (3, 3))
+    x, kernel = random_pair(getkey(), images=(5, 7, 6), channels=(5, 7))
+    y, pullback = jax.vjp(lambda *a: reference(*a, padding=pads), x, kernel)
+    g = normal(getkey(), y.shape)
+    assert_close(_winograd.conv(geometry, x, kernel), y)
+    assert_close(_winograd.kernel_gradient(geometry, x, g), pullback(g)[1])
+
+
+def test_winograd_rounds_as_it_says(getkey):
+    """Catches a form whose float32 is worse than 1e-5 of the largest value."""
+    geometry = Geometry(1, ((1, 1), (1, 1)), (16, 16), (3, 3))
+    x, kernel = random_pair(
+        getkey(), images=(8, 16, 16), channels=(64, 64), dtype=np.float32
+    )
+    assert _winograd.conv_pays(geometry, 64, 64, x.dtype)
+    y, pullback = jax.vjp(reference, x, kernel)
+    g = normal(getkey(), y.shape, np.float32)
+    largest = lambda a: float(jnp.max(jnp.abs(a)))
+    for ours, theirs in (
+        (_winograd.conv(geometry, x, kernel), y),
+        (_winograd.kernel_gradient(geometry, x, g), pullback(g)[1]),
+    ):
+        assert largest(ours - theirs) < 1e-5 * largest(theirs)
+    assert not _winograd.conv_pays(geometry, 64, 64, jnp.bfloat16)
 
 
 @pytest.mark.parametrize("taps", [2, 3, 5])

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..._types import Array
+from . import _winograd
 from ._geometry import Geometry, Pads
 from ._products import BAND, IMAGE, PIXEL, SHIFTS, Product, band_pieces, band_waste
 
@@ -123,6 +124,8 @@ def cpu_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
         # Eigen falls to 6 GFLOP/s a core on images of 2×2 (128 to 128 channels: 22.9
         # ms, and so 2.1), and is back at 81 on those of 4×4.
         return SHIFTS.conv(geometry, x, kernel)
+    if _winograd.conv_pays(geometry, num_in, num_out, x.dtype):
+        return _winograd.conv(geometry, x, kernel)
     # An odd number of channels keeps Eigen off its vectorised path; with many the copy
     # costs what it gains.
     if num_in % 2 == 1 and 1 < num_in < 16:
@@ -186,6 +189,8 @@ def cpu_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
         return SHIFTS.kernel_gradient(geometry, x, g)
     if undilated and num_taps * num_out <= 72:
         return _flip(SHIFTS.kernel_gradient(geometry.flipped, g, x))
+    if _winograd.gradient_pays(geometry, num_in, num_out, x.dtype):
+        return _winograd.kernel_gradient(geometry, x, g)
     # Channels as the batch, the batch as channels, g as the kernel.
     pads = tuple(
         (low, (rows - 1) * geometry.stride + taps - size - low)

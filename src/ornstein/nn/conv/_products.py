@@ -73,7 +73,7 @@ def band_pieces(geometry: Geometry) -> int:
     return geometry.kernel_shape[0] * -(-geometry.out_shape[1] // _BLOCK)
 
 
-def _pad(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
+def padded(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
     """Zeros around images; unlike `jnp.pad` it may also crop."""
     config = ((0, 0, 0), (*rows, 0), (*columns, 0), (0, 0, 0))
     return lax.pad(x, jnp.zeros((), x.dtype), config)
@@ -102,7 +102,7 @@ def _image_rows(geometry: Geometry, x: Array) -> Array:
 def _shifted_rows(geometry: Geometry, x: Array) -> Array:
     """Every pixel that a tap of the kernel meets, taps side by side."""
     stride, (height, width) = geometry.stride, geometry.out_shape
-    x = _pad(x, *geometry.pads)
+    x = padded(x, *geometry.pads)
     shifts = [
         x[
             :,
@@ -133,7 +133,7 @@ def _band_rows(geometry: Geometry, x: Array) -> Array:
     num, _, image_width, num_in = x.shape
     num_blocks, span, step = -(-width // _BLOCK), _span(geometry), stride * _BLOCK
     right = (num_blocks - 1) * step + span - left - image_width
-    x = _pad(x, rows, (left, right))
+    x = padded(x, rows, (left, right))
     x = x.reshape(num, x.shape[1], -1)
     pieces = [
         x[
