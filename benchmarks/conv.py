@@ -3,13 +3,18 @@
     python benchmarks/conv.py
 
 Prints milliseconds a call (median, compiling apart) and ratios. On 2 quiet cores,
-"gradient in a scan / outside" should be near 1 for ours, and near 40 for XLA's.
+"gradient in a scan / outside" should be near 1 for ours, and near 40 for XLA's. With
+`--forms` it prints instead, in GFLOP/s of the plain convolution's operations, what
+Eigen and Winograd make of the 3×3 shapes of `nn`: the numbers beside the thresholds of
+`nn/conv/_winograd.py`.
 """
 
 import argparse
+import itertools
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -17,6 +22,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from ornstein.nn import ConvBlock, conv2d, num_parameters
+from ornstein.nn.conv import _forms, _winograd
+from ornstein.nn.conv._geometry import Geometry
+
+SHAPES = ((28, 32), (14, 32), (16, 32), (32, 16), (8, 64), (16, 64), (32, 64), (8, 128))
+SHAPES += ((4, 256), (4, 512))
 
 
 def lax_conv(x, kernel):
@@ -73,11 +83,65 @@ def block_in_a_scan(block: ConvBlock, num_steps: int) -> tuple[Callable, ConvBlo
     return loss, arrays
 
 
+def gflops(fn: Callable, a, b, *, in_scan: bool, operations: int, repeats: int):
+    """Of one call: of several in a loop, or of one by itself."""
+    num_calls = 4 if in_scan else 1
+
+    def run(a, b):
+        def step(shift, _):
+            out = fn(a + shift, b)
+            return 1e-20 * out.ravel()[0], None  # or the calls would be one
+
+        return lax.scan(step, jnp.zeros(()), None, length=num_calls)[0]
+
+    compiled = jax.jit(run if in_scan else fn).lower(a, b).compile()
+    jax.block_until_ready(compiled(a, b))
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        jax.block_until_ready(compiled(a, b))
+        times.append(time.perf_counter() - start)
+    return operations * num_calls / statistics.median(times) / 1e9
+
+
+def forms(repeats: int) -> None:
+    """The table of shapes: Eigen's form, Winograd's, and the one that is taken."""
+    never = lambda *_: False
+    pays = (_winograd.conv_pays, _winograd.gradient_pays)
+    pairs = (
+        (_forms.cpu_conv, _winograd.conv),
+        (_forms.cpu_kernel_gradient, _winograd.kernel_gradient),
+    )
+    print("\n128 images, GFLOP/s: convolution, kernel gradient (Eigen, Winograd)")
+    for (size, channels), in_scan in itertools.product(SHAPES, (False, True)):
+        keys = jax.random.split(jax.random.key(0), 3)
+        x, g = (jax.random.normal(k, (128, size, size, channels)) for k in keys[:2])
+        kernel = jax.random.normal(keys[2], (3, 3, channels, channels))
+        geometry = Geometry(1, ((1, 1), (1, 1)), (size, size), (3, 3))
+        what = {
+            "in_scan": in_scan,
+            "operations": 2 * 128 * size**2 * 9 * channels**2,
+            "repeats": repeats,
+        }
+        row = f"{size}×{size}, {channels:3d}, {'in a scan' if in_scan else 'alone'}"
+        taken = []
+        for pair, does_pay, other in zip(pairs, pays, (kernel, g), strict=True):
+            _winograd.conv_pays = _winograd.gradient_pays = never
+            speeds = [gflops(partial(f, geometry), x, other, **what) for f in pair]
+            _winograd.conv_pays, _winograd.gradient_pays = pays
+            taken.append(speeds[does_pay(geometry, channels, channels, x.dtype)])
+            row += "  " + " ".join(f"{speed:4.0f}" for speed in speeds)
+        print(f"{row}  gradient / convolution {taken[1] / taken[0]:.2f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--slow", action="store_true", help="also XLA's in a scan")
+    parser.add_argument("--forms", action="store_true", help="the table of shapes")
     options = parser.parse_args()
+    if options.forms:
+        return forms(options.repeats)
     repeats, num_steps = options.repeats, 10
     x_key, kernel_key, block_key = jax.random.split(jax.random.key(0), 3)
     print(f"jax {jax.__version__} on {jax.devices()[0].device_kind}")
