@@ -8,19 +8,23 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ornstein.sklearn import BayesianClassifier, BayesianRegressor
 
-CHAINS = {
+# Of narrow networks, which compile in half the time.
+SMALL = {"width": "8"}
+CHAINS = SMALL | {
     "num_warmup": 40,
     "num_samples": 20,
     "num_integration_steps": 10,
     "num_chains": 2,
 }
+SGLD = {"num_warmup": 500, "num_samples": 20, "thin": 10, "num_chains": 2}
+STEPS = SMALL | {"steps": 400, "test_draws": 8}
 FAST = {
     "auto": CHAINS,
-    "mean-field": {"steps": 400, "test_draws": 8},
+    "mean-field": STEPS,
     "hmc": CHAINS,
-    "sgld": {"num_warmup": 500, "num_samples": 20, "thin": 10, "num_chains": 2},
-    "implicit": {"steps": 400, "test_draws": 8},
-    "sdebnn": {"steps": 400, "test_draws": 8},
+    "sgld": SMALL | SGLD,
+    "implicit": STEPS,
+    "sdebnn": STEPS | {"drift_widths": "8"},
 }
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
