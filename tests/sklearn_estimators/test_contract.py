@@ -26,7 +26,7 @@ FAST = {
     "hmc": CHAINS,
     "sgld": SMALL | SGLD,
     "implicit": STEPS,
-    "sdebnn": STEPS | {"drift_widths": "8"},
+    "sdebnn": STEPS | {"drift_widths": "8", "dt": 0.5},
 }
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
