@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibrationDisplay
-from sklearn.datasets import load_iris, make_regression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.datasets import load_iris, load_wine, make_regression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -148,23 +149,53 @@ def test_tables_as_they_are():
         model.predict(frame.drop(columns="area"))
 
 
-def test_one_fit_compiles_for_the_next_fold(iris):
+@pytest.mark.parametrize(("first", "second"), [(113, 115), (33, 64)])
+def test_one_fit_compiles_for_the_next_fold(first, second, iris):
     """Catches folds of other lengths whose programs are compiled anew."""
     import jax
 
-    x, y = iris
+    order = np.random.default_rng(0).permutation(150)
+    x, y = (a[order] for a in iris)
     model = BayesianClassifier("mean-field", options=FEW, random_state=0)
-    model.fit(x[:113], y[:113])
+    model.fit(x[:first], y[:first])
     model.predict_proba(x[:10])
     names = []
     listener = lambda name, seconds, **rest: names.append(name)
     jax.monitoring.register_event_duration_secs_listener(listener)
     try:
-        clone(model).fit(x[1:116], y[1:116]).predict_proba(x[:30])
+        rows = slice(1, 1 + second)
+        clone(model).fit(x[rows], y[rows]).predict_proba(x[:30])
     finally:
         jax.monitoring.unregister_event_duration_listener(listener)
     compiled = [name for name in names if "backend_compile" in name]
     assert len(compiled) <= 3, len(compiled)
+
+
+@pytest.mark.parametrize("method", ["laplace", "mean-field"])
+def test_few_rows_of_classes_are_known_with_confidence(method):
+    """Catches a prior that keeps a network from telling classes apart, and Laplace's
+    approximation around weights that no prior holds.
+
+    Over three splits and seeds the NLL is 0.06 to 0.07 (laplace) and 0.05 to 0.08
+    (mean-field); with these faults it was 0.48 to 0.82 and 0.33 to 0.35.
+    """
+    x, y = load_wine(return_X_y=True)
+    x, held, y, truth = train_test_split(x, y, test_size=0.3, random_state=0)
+    model = BayesianClassifier(method, options={"steps": 3000}, random_state=0)
+    found = log_loss(truth, model.fit(x, y).predict_proba(held))
+    assert found < 0.22
+
+
+def test_what_laplace_makes_random(iris, line):
+    """Catches all weights together for classes, or the last layer's for numbers; and a
+    prior whose scale the evidence did not choose."""
+    few = {"steps": 200, "width": "5"}
+    classes = BayesianClassifier("laplace", options=few, random_state=0).fit(*iris)
+    numbers = BayesianRegressor("laplace", options=few, random_state=0).fit(*line)
+    for fit, size in ((classes.fit_, 5 * 3 + 3), (numbers.fit_, 4 * 5 + 5 + 1)):
+        model = fit.fit.model
+        assert model.deviation.root.shape == (size, size)
+        assert model.prior.scale != 1
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ _BLOCK = 64
 """Rows of a prediction that are computed together: a row's numbers are then the same
 bits whatever rows stand beside it."""
 _MOST_REPEATS = 1000
+_FEW_ROWS, _FEW_UNIT = 96, 32
+"""Rows that are one minibatch with their padding (its preset has 100 rows or more): a
+program takes seconds to compile, and a row of weight 0 no time that one could tell."""
 _MANY_ROWS = 4096
 """Of more, larger blocks are worth other last bits."""
 
@@ -233,8 +236,9 @@ def weighted_rows(
 ) -> Split:
     """Training rows that count as much as their weights say, padded to a few sizes.
 
-    Padding, by at most an eighth, is rows of weight 0: folds of one table then share
-    their compiled programs, and its rows change nothing but the noise of minibatches.
+    Padding, up to 96 rows to a multiple of 32 and by at most an eighth of more, is rows
+    of weight 0: folds of one table then share their compiled programs, and its rows
+    change nothing but the noise of minibatches.
 
     Args:
         x: standardised features.
@@ -260,8 +264,9 @@ def weighted_rows(
 
 
 def _padded(num_rows: int) -> int:
-    """One of eight sizes from one power of 2 to the next."""
-    unit = 2 ** max(0, num_rows.bit_length() - 4)
+    """One of three sizes of few rows, and of eight to each next power of 2."""
+    is_few = num_rows <= _FEW_ROWS
+    unit = _FEW_UNIT if is_few else 2 ** (num_rows.bit_length() - 4)
     return num_rows + -num_rows % unit
 
 
@@ -337,7 +342,7 @@ def _read(
             starts=saved["starts"],
             prior=potential.prior,
         )
-    model = trained_like(prepared.recipe, prepared.model)
+    model = trained_like(prepared.recipe, prepared.model, prepared.likelihood)
     like = (model, prepared.likelihood, initial_state(prepared.model))
     leaves, structure = jax.tree.flatten(like)
     numbers = iter(saved["numbers"])

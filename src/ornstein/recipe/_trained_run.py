@@ -218,7 +218,7 @@ def _check_finished(run: RunFolder) -> None:
 
 
 def _read_fit(run: RunFolder, prepared: Prepared) -> FittedModel:
-    model = trained_like(prepared.recipe, prepared.model)
+    model = trained_like(prepared.recipe, prepared.model, prepared.likelihood)
     like = (model, prepared.likelihood, initial_state(prepared.model))
     return FittedModel(*load_model(final_path(run), like))
 

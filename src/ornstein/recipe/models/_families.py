@@ -10,6 +10,7 @@ import jax
 from ..._types import PRNGKeyArray
 from ...data import Data
 from ...functions import (
+    MAP,
     AbstractNodeKL,
     AbstractRandomFunction,
     AbstractWeightKL,
@@ -28,6 +29,7 @@ from ...functions import (
     SampledKL,
     StickTheLandingKL,
 )
+from ...likelihood import AbstractLikelihood
 from ...network import Network, parameter_parts
 from ...prior import (
     AbstractPrior,
@@ -124,6 +126,15 @@ def _deterministic(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Determin
     return Deterministic(build_network(recipe, data, key=key))
 
 
+def _mode(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MAP:
+    """What Laplace's approximation is around.
+
+    Without a prior, weights that tell classes apart grow for as long as they are
+    trained, and the curvature at them vanishes.
+    """
+    return MAP.of(build_network(recipe, data, key=key), GaussianPrior(1.0))
+
+
 class Family(NamedTuple):
     """One kind of random function.
 
@@ -191,7 +202,7 @@ MODELS: dict[ModelName, Family] = {
     "ensemble": Family(_ensemble, frozenset(_NETWORK | {"num_members"})),
     "deterministic": Family(_deterministic, frozenset(_NETWORK)),
     "laplace": Family(
-        _deterministic,
+        _mode,
         frozenset(_NETWORK | {"curvature", "linearised"}),
         takes_depth=False,
         posthoc=LAPLACE,
@@ -224,13 +235,14 @@ def build_model(
 
 
 def trained_like(
-    recipe: Recipe, model: AbstractRandomFunction
+    recipe: Recipe, model: AbstractRandomFunction, likelihood: AbstractLikelihood
 ) -> AbstractRandomFunction:
     """A tree with the structure of what training makes of a model.
 
     Args:
         recipe: of the model.
         model: what `build_model` built.
+        likelihood: of the data.
     """
     posthoc = MODELS[recipe.model.model].posthoc
-    return model if posthoc is None else posthoc.like(recipe, model)
+    return model if posthoc is None else posthoc.like(recipe, model, likelihood)

@@ -8,7 +8,8 @@ import jax
 
 from ..._types import PRNGKeyArray
 from ...data import Data
-from ...functions import AbstractRandomFunction, Deterministic
+from ...functions import MAP, AbstractRandomFunction, Deterministic
+from ...likelihood import AbstractLikelihood, Gaussian
 from ...train import (
     AbstractStructure,
     DiagonalGGN,
@@ -39,20 +40,31 @@ class Posthoc(NamedTuple):
 
     Attributes:
         make: from the recipe, data, a fit, a key, and what else training had.
-        like: from the recipe and the network as it was built to the structure of what
-            `make` returns, for a file to be read into.
+        like: from the recipe, the network as it was built and the likelihood to the
+            structure of what `make` returns, for a file to be read into.
     """
 
     make: Callable[..., Fit]
-    like: Callable[[Recipe, Any], AbstractRandomFunction]
+    like: Callable[[Recipe, Any, AbstractLikelihood], AbstractRandomFunction]
 
 
-def _structure(recipe: Recipe, model: Deterministic) -> AbstractStructure:
+def _structure(
+    recipe: Recipe, model: Deterministic | MAP, likelihood: AbstractLikelihood
+) -> AbstractStructure:
+    """What the option says.
+
+    Of classes all weights together are underconfident: linearised around weights that
+    tell the classes apart, outputs vary by more than the network's own. The NLL of five
+    folds each (all in view) is 0.18, 0.19 and 0.14 on wine, iris and breast cancer, and
+    with the last layer 0.09, 0.14 and 0.08. Of numbers the last layer, whose features
+    have learned the noise, is too narrow: 13.9 for 5.8 on diabetes.
+    """
     name = recipe.posthoc.curvature
     if name == "auto":
         weights = jax.tree.leaves(eqx.filter(model.network, eqx.is_inexact_array))
-        size = sum(leaf.size for leaf in weights)
-        name = "full" if size <= _MAX_FULL else "last-layer"
+        is_small = sum(leaf.size for leaf in weights) <= _MAX_FULL
+        is_full = is_small and isinstance(likelihood, Gaussian)
+        name = "full" if is_full else "last-layer"
     return STRUCTURES[name]()
 
 
@@ -60,16 +72,20 @@ def _laplace(
     recipe: Recipe, data: Data, fit: Fit, *, key: PRNGKeyArray, augmentation: Any
 ) -> Fit:
     del key, augmentation  # it is of the rows as they are
+    model: Any = fit.model
     return fit_laplace(
         fit,
         data.train,
-        structure=_structure(recipe, fit.model),  # pyright: ignore[reportArgumentType]
+        structure=_structure(recipe, model, fit.likelihood),
+        empirical_bayes=True,  # of the prior that it was trained with, too
         linearised=recipe.posthoc.linearised,
     )
 
 
-def _laplace_like(recipe: Recipe, model: Deterministic) -> AbstractRandomFunction:
-    structure = _structure(recipe, model)
+def _laplace_like(
+    recipe: Recipe, model: MAP, likelihood: AbstractLikelihood
+) -> AbstractRandomFunction:
+    structure = _structure(recipe, model, likelihood)
     return laplace_like(
         model, structure=structure, linearised=recipe.posthoc.linearised
     )
@@ -91,7 +107,10 @@ def _swag(
     )
 
 
-def _swag_like(recipe: Recipe, model: Deterministic) -> AbstractRandomFunction:
+def _swag_like(
+    recipe: Recipe, model: Deterministic, likelihood: AbstractLikelihood
+) -> AbstractRandomFunction:
+    del likelihood
     return swag_like(model, num_epochs=recipe.posthoc.swag_epochs, rank=None)
 
 

@@ -269,7 +269,8 @@ class PosthocOptions:
     Attributes:
         curvature: which weights laplace makes random: all together (full, up to 5,000
             of them), all by themselves (diagonal), or those of the last layer together;
-            auto is full for up to 2,000 weights and last-layer for more.
+            auto is full for numbers and up to 2,000 weights, and last-layer for classes
+            or more.
         linearised: of laplace: predict with the network linearised at its weights,
             whose posterior it is; otherwise with drawn weights.
         swag_epochs: of swag: passes of SGD at a constant rate after training; the
