@@ -42,7 +42,7 @@ def image_folder(
                 "{image_size} must be from 1 to {} pixels, got {}.", _MAX_SIZE, size
             )
         )
-    parts = _subfolders(folder)
+    parts = class_folders(folder)
     if parts != ["test", "train"]:
         images, labels, paths = _read(folder, parts, None, size)
         data = split_and_assemble(
@@ -56,8 +56,8 @@ def image_folder(
         _, held = hold_out(len(labels), test_fraction, seed=seed, labels=labels)
         names = _names([paths[i] for i in held], folder)
         return dataclasses.replace(data, image_size=size, test_names=names)
-    classes = _subfolders(folder / "train")
-    unknown = sorted(set(_subfolders(folder / "test")) - set(classes))
+    classes = class_folders(folder / "train")
+    unknown = sorted(set(class_folders(folder / "test")) - set(classes))
     if unknown:
         raise DataError(
             f"{folder / 'test' / unknown[0]} is a class without training images: add "
@@ -100,7 +100,32 @@ def read_images(
     )
 
 
-def _subfolders(folder: Path) -> list[str]:
+def read_labelled_images(
+    folder: Path, classes: Sequence[str], channels: int, *, size: int | None = None
+) -> tuple[UInt8[np.ndarray, "rows h w c"], Int[np.ndarray, " rows"], list[Path]]:
+    """Images of known classes, some of which may have none here.
+
+    Args:
+        folder: with a sub-folder for each class.
+        classes: in the order of their numbers.
+        channels: 1 for grey, 3 for colour.
+        size: of their sides, to which they are cropped and scaled.
+
+    Returns:
+        The images, their class numbers and their files.
+
+    Raises:
+        DataError: if there are none, or some that cannot be used.
+    """
+    return _read(folder, classes, channels, size)
+
+
+def class_folders(folder: Path) -> list[str]:
+    """The names of a folder's sub-folders, sorted; hidden ones are passed over.
+
+    Args:
+        folder: of images.
+    """
     return sorted(
         path.name
         for path in folder.iterdir()
