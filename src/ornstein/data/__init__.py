@@ -48,6 +48,7 @@ from .images import (
     AbstractAugmentation as AbstractAugmentation,
     ByteScale as ByteScale,
     Compose as Compose,
+    ImageFit as ImageFit,
     RandomCrop as RandomCrop,
     RandomFlip as RandomFlip,
     RandomShift as RandomShift,

@@ -81,7 +81,8 @@ def read_inputs(
             f"{path} is of no kind that can be read: give .csv, .parquet, .npz, or "
             "images."
         )
-    raw = read_images(files, _channels(path, data), size=data.image_size)
+    how: Any = {"size": data.image_size, "fit": data.image_fit}
+    raw = read_images(files, _channels(path, data), **how)
     found = array_inputs(raw, data, str(path))
     root = path if path.is_dir() else path.parent
     names = [file.relative_to(root).as_posix() for file in files]

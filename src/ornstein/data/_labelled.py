@@ -161,7 +161,8 @@ def _image_rows(path: Path, data: Data) -> LabelledInputs:
         if name not in known:
             raise _unknown(f"{path} has the sub-folder {name!r}", name, data)
     channels = data.example_shape[-1]
-    images, y, files = read_labelled_images(path, known, channels, size=data.image_size)
+    how: Any = {"size": data.image_size, "fit": data.image_fit}
+    images, y, files = read_labelled_images(path, known, channels, **how)
     inputs = array_inputs(images, data, str(path))
     labels: dict[str, list] = {"file": [f.relative_to(path).as_posix() for f in files]}
     inputs = inputs._replace(labels=labels)

@@ -19,4 +19,8 @@ from ._image_folder import (
     read_images as read_images,
     read_labelled_images as read_labelled_images,
 )
-from ._pixels import open_image as open_image, read_encoded as read_encoded
+from ._pixels import (
+    ImageFit as ImageFit,
+    open_image as open_image,
+    read_encoded as read_encoded,
+)
