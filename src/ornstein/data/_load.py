@@ -88,13 +88,11 @@ def load(
                     name,
                 )
             )
-    if image_size is not None and not path.is_dir():
-        raise DataError(
-            Sentence(
-                "{image_size} is for a folder of images, and {} is none: leave it out.",
-                name,
-            )
-        )
+    of_images = {"image_size": image_size is not None, "image_fit": image_fit != "crop"}
+    for option, is_given in of_images.items():
+        if is_given and not path.is_dir():
+            text = "{} is for a folder of images, and {} is none: leave it out."
+            raise DataError(Sentence(text, Option(option), name))
     fits = typing.get_args(ImageFit)
     if image_fit not in fits:
         text = "{image_fit} must be one of {}, got {}."
