@@ -172,3 +172,21 @@ def test_images_in_folders_and_arrays(tmp_path, capsys):
     wrong = write(tmp_path / "wrong", "d", 1)
     with pytest.raises(ValueError, match=re.escape("the sub-folder 'd', which train")):
         run.evaluate(wrong)
+
+
+def test_what_is_epistemic_is_said(trained, tmp_path, capsys):
+    """Variances, or nats. Catches roots of them in a file, or another unit."""
+    folder, target = trained
+    out = tmp_path / "out.csv"
+    args = ["predict", str(folder / "run"), str(folder / "later.csv"), "-o", str(out)]
+    assert main(args) == 0
+    said = capsys.readouterr().out
+    found = pd.read_csv(out)
+    total = found["epistemic"] + found["aleatoric"]
+    predicted = orn.load_run(folder / "run").predict(folder / "later.csv")
+    if target == "price":
+        np.testing.assert_allclose(total, predicted.std[:, 0] ** 2, rtol=1e-3)
+        assert "epistemic and aleatoric are variances, in the target's unit sq" in said
+    else:
+        np.testing.assert_allclose(total, found["entropy"], rtol=1e-3)
+        assert "epistemic and aleatoric are in nats, and add up to the entropy" in said
