@@ -463,3 +463,27 @@ def test_text_that_never_repeats_is_left_out_though_asked_for(tmp_path):
     assert data.feature_names == ("x",)
     left_out = [note for note in data.notes if "is left out" in note]
     assert len(left_out) == 2
+
+
+def test_a_weight_of_two_is_two_rows():
+    """Catches medians and common categories of rows that count once each."""
+    rng = np.random.default_rng(0)
+    for num_rows in (2, 7, 40):
+        weight = rng.integers(1, 5, num_rows).astype(float)
+        frame = pd.DataFrame(
+            {
+                "size": np.where(
+                    rng.random(num_rows) < 0.3, np.nan, rng.random(num_rows)
+                ),
+                "town": rng.choice(list("abcdefgh"), num_rows),
+            }
+        )
+        frame.loc[0, "size"] = 1.0
+        many = frame.loc[frame.index.repeat(weight.astype(int))].reset_index(drop=True)
+        learned = lambda frame, **how: od.TableEncoding.learned(
+            frame, ["size", "town"], np.arange(len(frame)), "X", is_asked=True, **how
+        )
+        ours, theirs = learned(frame, weights=weight)[0], learned(many)[0]
+        assert ours.columns[0] == theirs.columns[0]
+        of = lambda encoding: [set(c.categories) for c in encoding.columns[1:]]
+        assert of(ours) == of(theirs)
