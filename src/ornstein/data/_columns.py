@@ -15,14 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._sentence import Sentence
-from ._cells import (
-    EMPTY,
-    Cells,
-    Problem,
-    Reading,
-    bad_cells,
-    kind_of,
-)
+from ._cells import EMPTY, Cells, Problem, Reading, bad_cells, kind_of
 from ._error import DataError, nearest
 from ._few_cells import FEW, few_values
 
@@ -121,6 +114,8 @@ class TableEncoding:
                 problems.append(found)
                 continue
             reason = found.reason_to_leave_out
+            if reason is None and not name.strip() and not is_asked:
+                raise DataError(_without_name(where, frame, name))
             if reason is None or (is_asked and cells.given.any()):
                 own = {"kind": found.kind, **found.reading._asdict()}
                 column = _column(name, cells, rows, own, weights)
@@ -381,6 +376,13 @@ def check_columns(frame: "pd.DataFrame", names: Sequence[str], where: str) -> No
 def _left_out(where: str, name: str, reason: str) -> Sentence:
     text = "{}: column {!r} is left out: {}; {features} names the columns to use."
     return Sentence(text, where, name, reason)
+
+
+def _without_name(where: str, frame: "pd.DataFrame", name: str) -> Sentence:
+    """What is said of a column that nobody can name."""
+    place = list(frame.columns).index(name) + 1
+    text = "{}: the header has no name for column {}: give it one, or {drop} ''."
+    return Sentence(text, where, place)
 
 
 def _said(where: str, problems: Sequence[Problem]) -> Sentence:
