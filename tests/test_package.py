@@ -92,3 +92,22 @@ def test_help_and_version_are_said(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["ornstein"])
     assert ornstein_program.main() == 2
     assert "a command is missing" in capsys.readouterr().err
+
+
+def test_the_package_runs_as_the_program():
+    """`python -m ornstein`. Catches one that imports what its answer does not need."""
+    line = [sys.executable, "-m", "ornstein", "--version"]
+    found = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert found.stdout == f"ornstein {ornstein.__version__}\n"
+    line[-1:] = ["trian"]
+    found = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert found.stderr.startswith("ornstein: there is no command 'trian' (did you")
+    program = (
+        "import contextlib, io, runpy, sys\n"
+        "sys.argv = ['ornstein', '--version']\n"
+        "with contextlib.suppress(SystemExit), "
+        "contextlib.redirect_stdout(io.StringIO()):\n"
+        "    runpy.run_module('ornstein', run_name='__main__')"
+    )
+    assert not loaded(program) & {*HEAVY, "numpy"}

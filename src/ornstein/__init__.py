@@ -120,6 +120,7 @@ if _typing.TYPE_CHECKING:
         fan_in_prior as fan_in_prior,
     )
     from .recipe import (
+        RunEvaluation as RunEvaluation,
         RunPrediction as RunPrediction,
         TrainedRun as TrainedRun,
         load_run as load_run,

@@ -1,5 +1,6 @@
 """Trees of parameters, leaf by leaf: no flat vector is ever made of them."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,8 @@ def is_at(tree: PyTree, where: Callable[[Any], PyTree]) -> PyTree[bool]:
         where: the tree to one of its subtrees, or to any tree of them.
 
     Raises:
-        ValueError: if `where` gives an array that is no leaf of the tree.
+        ValueError: if `where` gives an array that is no leaf of the tree, or asks for
+            what the tree does not have.
     """
     leaves, treedef = jax.tree.flatten(tree)
     places: dict[int, int] = {}
@@ -34,7 +36,11 @@ def is_at(tree: PyTree, where: Callable[[Any], PyTree]) -> PyTree[bool]:
                 leaf = (jnp if isinstance(leaf, jax.Array) else np).array(leaf)
             places[id(leaf)] = number
         shown.append(leaf)
-    given = jax.tree.leaves(where(jax.tree.unflatten(treedef, shown)))
+    whole = jax.tree.unflatten(treedef, shown)
+    try:
+        given = jax.tree.leaves(where(whole))
+    except (AttributeError, IndexError, KeyError) as error:
+        raise ValueError(_absent(whole, error)) from error
     ids = {id(leaf) for leaf in given if eqx.is_array(leaf)}
     if ids - places.keys():
         raise ValueError(
@@ -45,6 +51,17 @@ def is_at(tree: PyTree, where: Callable[[Any], PyTree]) -> PyTree[bool]:
     chosen = {places[found] for found in ids}
     numbers = jax.tree.unflatten(treedef, range(len(leaves)))
     return jax.tree.map(lambda number: number in chosen, numbers)
+
+
+def _absent(tree: PyTree, error: Exception) -> str:
+    """What is said of a `where` that finds nothing."""
+    fields = dataclasses.fields(tree) if dataclasses.is_dataclass(tree) else ()
+    names = [field.name for field in fields]
+    there = f", which has {', '.join(names)}" if names else ""
+    what = f"`where` is shown a {type(tree).__name__}{there}, and fails on it ({error})"
+    if "module" in names:  # an adapter's
+        return f"{what}: begin with what it wraps, as in `lambda net: net.module.…`."
+    return f"{what}: give fields, as in `lambda net: net.layers[-1]`."
 
 
 def normal_like(tree: Params, *, key: PRNGKeyArray) -> Params:

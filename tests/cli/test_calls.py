@@ -110,7 +110,10 @@ def test_an_older_run_does_not_know_its_beginning(name: str, tmp_path: Path, cap
     begin = call(name, *COMMANDS[name][0].split(), "--out", path)
     assert main(begin) == 0
     (path / "calls.json").unlink()
+    capsys.readouterr()
     assert main(call(name, "--resume", path)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "is finished: nothing is added to it, and it is judged again" in said
     found = said_by(path)
     assert found["begun"] is None
     assert [each["command"] for each in found["resumed"]] == [found["command"]]

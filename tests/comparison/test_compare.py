@@ -110,7 +110,9 @@ def test_the_command(tmp_path, capsys):
     args = ["compare", "--data", str(path), "--target", "price", "--num-folds", "2"]
     args += ["--methods", "linear", "deterministic", "--effort", "0.01"]
     assert main([*args, "-o", str(output), "--figure", str(figure)]) == 0
-    assert "Take linear: its NLL" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "Take linear: its NLL" in said.out
+    assert "step 0" not in said.out + said.err  # of each fold's training (seen)
     saved = json.loads(output.read_bytes())
     assert {row["method"] for row in saved["methods"]} == {"linear", "deterministic"}
     assert len(saved["nll_of_rows"]["linear"]) == 60

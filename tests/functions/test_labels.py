@@ -29,7 +29,7 @@ from ornstein.functions import (
 from ornstein.functions._base import label_tree
 from ornstein.likelihood import Gaussian
 from ornstein.network import split_where
-from ornstein.nn import MLP
+from ornstein.nn import MLP, PerExample
 from ornstein.potential import Potential
 from ornstein.prior import ByLeaf, GaussianPrior
 from ornstein.sde import OrnsteinUhlenbeck
@@ -174,6 +174,16 @@ def test_what_is_chosen_is_a_part():
     labels = label_tree(Deterministic(net), "weights", frozen=frozen).network
     assert set(jax.tree.leaves(labels.layers[0])) == {"frozen"}
     assert "weights" in jax.tree.leaves(labels.layers[1])
+
+
+def test_a_place_that_is_not_there_is_said():
+    """Catches (seen) Python's own words for a network inside an adapter."""
+    net = PerExample(network())
+    with pytest.raises(ValueError, match=r"shown a PerExample.*`lambda net: net.modu"):
+        MeanField(net, where=lambda net: net.layers[-1])
+    assert MeanField(net, where=lambda net: net.module.layers[-1])
+    with pytest.raises(ValueError, match="shown a MLP, which has layers.*give fields"):
+        MeanField(network(), where=lambda net: net.layers[9])
 
 
 def test_the_old_spelling_of_frozen_is_told_the_new_one():

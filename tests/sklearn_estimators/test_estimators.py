@@ -220,3 +220,14 @@ def test_wrong_rows_are_said(iris):
         model.fit(np.where(np.arange(600).reshape(150, 4) == 0, np.inf, x), y)
     with pytest.raises(ValueError, match="at least one non-zero"):
         model.fit(x, y, sample_weight=np.zeros(150))
+
+
+def test_weights_reach_what_fills_gaps():
+    """Catches a median of rows that count once each."""
+    frame = pd.DataFrame({"a": [0.0, 1.0, 2.0, np.nan], "b": list("xxyy")})
+    y, weight = np.arange(4.0), np.array([1.0, 1.0, 6.0, 1.0])
+    model = BayesianRegressor("deterministic", options={"steps": 2, "test_draws": 1})
+    model.fit(frame, y, sample_weight=weight)
+    assert model.encoding_.columns[0].fill == 2.0
+    model.fit(frame, y)
+    assert model.encoding_.columns[0].fill == 1.0

@@ -18,7 +18,7 @@ _OWN_FILES = {
     "result.json",
     "test_rows.npz",
 }
-_OWN_FOLDERS = {"checkpoints", "events", "figures"}
+_OWN_FOLDERS = {"checkpoints", "evaluations", "events", "figures"}
 _CLOSED_FOLDERS = {"checkpoints", "events"}  # where a run looks for files by itself
 
 

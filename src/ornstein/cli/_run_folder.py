@@ -164,6 +164,14 @@ def say_where(run: RunFolder, terminal: Terminal) -> None:
         terminal.say(f"The run that was there stays in {old} until this is complete")
 
 
+def say_finished(run: RunFolder, terminal: Terminal) -> None:
+    """That a run to go on with is finished, if it is."""
+    if (run.path / "result.json").is_file():
+        terminal.say(
+            f"{run.path} is finished: nothing is added to it, and it is judged again."
+        )
+
+
 def say_written(run: RunFolder, written: Iterable[Path], terminal: Terminal) -> None:
     """What a run wrote, each by its place in the run folder."""
     places = [path.relative_to(run.path).as_posix() for path in written]

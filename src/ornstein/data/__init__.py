@@ -17,6 +17,12 @@ from ._inputs import (
     frame_inputs as frame_inputs,
     read_inputs as read_inputs,
 )
+from ._labelled import (
+    LabelledInputs as LabelledInputs,
+    array_labelled as array_labelled,
+    frame_labelled as frame_labelled,
+    read_labelled as read_labelled,
+)
 from ._load import list_data as list_data, load as load
 from ._schema import load_schema as load_schema, save_schema as save_schema
 from ._series import Series as Series
@@ -42,6 +48,7 @@ from .images import (
     AbstractAugmentation as AbstractAugmentation,
     ByteScale as ByteScale,
     Compose as Compose,
+    ImageFit as ImageFit,
     RandomCrop as RandomCrop,
     RandomFlip as RandomFlip,
     RandomShift as RandomShift,

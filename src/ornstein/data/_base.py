@@ -64,6 +64,7 @@ class Data(eqx.Module):
         encoding: how the columns of a user's own table became numbers, or `None`.
         id_column: of a user's own table, which names the rows, or `None`.
         image_size: to which a user's own images were brought, or `None`.
+        image_fit: how: `"crop"` or `"pad"`.
         source: a fingerprint of the user's own file or folder, or `None`.
         test_names: of the test rows, from the column or the files that name them;
             empty where nothing does.
@@ -85,6 +86,7 @@ class Data(eqx.Module):
     encoding: TableEncoding | None = None
     id_column: str | None = None
     image_size: int | None = None
+    image_fit: str = "crop"
     source: Source | None = None
     test_names: Sequence[str] = ()
 

@@ -5,6 +5,7 @@ the same number in any other table.
 """
 
 import functools
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ _FORMATS = (
 _DAY_OR_MONTH = ({"%d/%m/%Y", "%m/%d/%Y"}, {"%d-%m-%Y", "%m-%d-%Y"})
 _PLAIN_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _NUMBER = rf"{_PLAIN_NUMBER}|[+-]?inf(inity)?"
+_UNNAMED = re.compile(r"(unnamed: \d+)?")  # as pandas calls what has no name
 _COMMA_THOUSANDS = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
 _DOT_THOUSANDS = r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?"
 _WITH_COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"
@@ -160,6 +162,13 @@ def kind_of(cells: Cells) -> Kind | Problem:
     found = _date(cells) if share <= 0.5 else None  # 1850 is a year to ISO, too
     if found is not None:
         return found
+    has_nul = texts.str.contains("\x00", regex=False).to_numpy(bool)
+    if has_nul.any():
+        row = int(np.flatnonzero(has_nul)[0])
+        said = (
+            f"column {str(cells.column.name)!r} has a NUL byte in row {row}, counting"
+        )
+        return Problem(str(cells.column.name), f"{said} from 0")
     num_distinct = texts[given].nunique()
     if 1 - share <= _FEW_BAD or (share > 0.5 and num_distinct > _MOST_MIXED):
         return bad_cells(cells, "number", reading) or Kind("number", reading)
@@ -300,11 +309,14 @@ def _number(cells: Cells, reading: Reading) -> Kind | Problem:
         return bad
     name = str(cells.column.name).strip().lower()
     is_named = name == "id" or name.endswith(("_id", " id", "-id", ".id"))
+    is_unnamed = _UNNAMED.fullmatch(name) is not None
     values = cells.numbers(reading)
     is_whole = bool(np.all(values == np.round(values)))
     reason = None
-    if is_named and is_whole and len(np.unique(values)) == len(values):
+    if (is_named or is_unnamed) and is_whole and len(np.unique(values)) == len(values):
         reason = "it is an id, another in each row"
+        if is_unnamed:
+            reason = "it has no name, and counts rows, as the index of a table does"
     return Kind("number", reading, reason)
 
 

@@ -15,14 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._sentence import Sentence
-from ._cells import (
-    EMPTY,
-    Cells,
-    Problem,
-    Reading,
-    bad_cells,
-    kind_of,
-)
+from ._cells import EMPTY, Cells, Problem, Reading, bad_cells, kind_of
 from ._error import DataError, nearest
 from ._few_cells import FEW, few_values
 
@@ -91,6 +84,7 @@ class TableEncoding:
         where: str,
         *,
         is_asked: bool = False,
+        weights: Float[np.ndarray, " rows"] | None = None,
     ) -> tuple["TableEncoding", list[str]]:
         """Kinds from all rows, so that each is read alike; the rest from some.
 
@@ -101,6 +95,8 @@ class TableEncoding:
             where: the table's name, for messages.
             is_asked: whether the user named these columns: then none is left out but
                 for want of values.
+            weights: of the training rows: one of 2 counts as two such rows; by default
+                each is 1.
 
         Returns:
             The encoding, and notes on columns that are left out: texts that are names
@@ -118,9 +114,11 @@ class TableEncoding:
                 problems.append(found)
                 continue
             reason = found.reason_to_leave_out
+            if reason is None and not name.strip() and not is_asked:
+                raise DataError(_without_name(where, frame, name))
             if reason is None or (is_asked and cells.given.any()):
                 own = {"kind": found.kind, **found.reading._asdict()}
-                column = _column(name, cells, rows, own)
+                column = _column(name, cells, rows, own, weights)
                 if column.kind != "category" or column.categories:
                     columns.append(column)
                     continue
@@ -252,17 +250,44 @@ def _transformer(encoding: TableEncoding) -> "ColumnTransformer":
     return encoding.transformer()
 
 
-def _column(name: str, cells: Cells, rows: np.ndarray, own: dict[str, Any]) -> Column:
+def _column(
+    name: str,
+    cells: Cells,
+    rows: np.ndarray,
+    own: dict[str, Any],
+    weights: Float[np.ndarray, " rows"] | None,
+) -> Column:
     if own["kind"] == "category":
-        counts = cells.categories().iloc[rows].value_counts()
-        least = max(_LEAST_ROWS, _LEAST_SHARE * len(rows))
+        texts = cells.categories().iloc[rows]
+        counts, num_rows = texts.value_counts(), float(len(rows))
+        if weights is not None:
+            of_rows = texts.to_frame("text").assign(weight=weights)
+            counts = of_rows.groupby("text", sort=False)["weight"].sum()
+            counts = counts.sort_values(ascending=False, kind="stable")
+            num_rows = float(weights.sum())
+        least = max(_LEAST_ROWS, _LEAST_SHARE * num_rows)
         common = counts[counts >= least].index[:_MOST_CATEGORIES]
         return Column(name, categories=tuple(map(str, common)), **own)
     reading = Reading(own["decimal"], own["date_format"])
     values = cells.values(own["kind"], reading)[rows]
     has_gaps = bool(np.isnan(values).any())
-    fill = 0.0 if np.isnan(values).all() else float(np.nanmedian(values))
+    fill = 0.0 if np.isnan(values).all() else _median(values, weights)
     return Column(name, fill=fill, has_gaps=has_gaps, **own)
+
+
+def _median(
+    values: Float[np.ndarray, " rows"], weights: Float[np.ndarray, " rows"] | None
+) -> float:
+    """Of the values that are given, each as often as its weight says."""
+    if weights is None:
+        return float(np.nanmedian(values))
+    given = ~np.isnan(values)
+    order = np.argsort(values[given], kind="stable")
+    ordered, below = values[given][order], np.cumsum(weights[given][order])
+    # Between two values where exactly half of the weight is below.
+    both = np.searchsorted(below, [below[-1] / 2] * 2, side="left")
+    both[1] += int(np.isclose(below[both[0]], below[-1] / 2))
+    return float(np.mean(ordered[np.minimum(both, len(ordered) - 1)]))
 
 
 def _as_encoded(cells: Cells, column: Column) -> Any:
@@ -351,6 +376,13 @@ def check_columns(frame: "pd.DataFrame", names: Sequence[str], where: str) -> No
 def _left_out(where: str, name: str, reason: str) -> Sentence:
     text = "{}: column {!r} is left out: {}; {features} names the columns to use."
     return Sentence(text, where, name, reason)
+
+
+def _without_name(where: str, frame: "pd.DataFrame", name: str) -> Sentence:
+    """What is said of a column that nobody can name."""
+    place = list(frame.columns).index(name) + 1
+    text = "{}: the header has no name for column {}: give it one, or {drop} ''."
+    return Sentence(text, where, place)
 
 
 def _said(where: str, problems: Sequence[Problem]) -> Sentence:

@@ -81,7 +81,8 @@ def read_inputs(
             f"{path} is of no kind that can be read: give .csv, .parquet, .npz, or "
             "images."
         )
-    raw = read_images(files, _channels(path, data), size=data.image_size)
+    how: Any = {"size": data.image_size, "fit": data.image_fit}
+    raw = read_images(files, _channels(path, data), **how)
     found = array_inputs(raw, data, str(path))
     root = path if path.is_dir() else path.parent
     names = [file.relative_to(root).as_posix() for file in files]
@@ -106,8 +107,7 @@ def frame_inputs(frame: "pd.DataFrame", data: Data, where: str = "The table") ->
         )
     if len(frame) == 0:
         raise DataError(f"{where} has no rows: give at least one.")
-    if not all(type(name) is str for name in frame.columns):
-        frame = frame.rename(columns=str)
+    frame = with_text_names(frame)
     if data.encoding is None:
         raw, notes = _numbers(frame, data, where), []
     else:
@@ -119,6 +119,17 @@ def frame_inputs(frame: "pd.DataFrame", data: Data, where: str = "The table") ->
     }
     labels = {n: column for n, column in cells.items() if n == data.id_column}
     return Inputs(found.x, labels, cells, (*notes, *found.notes), frame.index)
+
+
+def with_text_names(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """A table whose columns are called by texts, as a file's are.
+
+    Args:
+        frame: any.
+    """
+    if all(type(name) is str for name in frame.columns):
+        return frame
+    return frame.rename(columns=str)
 
 
 def array_inputs(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import typing
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from .._sentence import Option, Sentence
 from ._base import Data
 from ._error import DataError, DataNotFoundError, nearest
 from ._source import Source
-from .images import HUB_SETS, digits, hub_set, image_folder
+from .images import HUB_SETS, ImageFit, digits, hub_set, image_folder
 from .series import SERIES_TOYS, mocap
 from .tables import TOYS, TableOptions, archive, table, toy, uci
 
@@ -32,6 +33,7 @@ def load(
     separator: str | None = None,
     test: str | Path | None = None,
     image_size: int | None = None,
+    image_fit: ImageFit = "crop",
 ) -> Data:
     """Load a data set: split, checked, and standardised by its training rows.
 
@@ -53,8 +55,10 @@ def load(
         id_column: for tables, the one that names the rows, which is no feature.
         separator: between the cells of a `.csv`; seen from its header by default.
         test: for tables, another file, whose rows are the test.
-        image_size: for folders of images, of the sides to which they are cropped and
-            scaled; by default they must be of one size.
+        image_size: for folders of images, of the sides to which they are brought; by
+            default they must be of one size.
+        image_fit: how: `"crop"` leaves the ends of the longer side out, `"pad"` puts
+            black beside the shorter one.
 
     Returns:
         The data.
@@ -84,11 +88,21 @@ def load(
                     name,
                 )
             )
-    if image_size is not None and not path.is_dir():
+    of_images = {"image_size": image_size is not None, "image_fit": image_fit != "crop"}
+    for option, is_given in of_images.items():
+        if is_given and not path.is_dir():
+            text = "{} is for a folder of images, and {} is none: leave it out."
+            raise DataError(Sentence(text, Option(option), name))
+    fits = typing.get_args(ImageFit)
+    if image_fit not in fits:
+        text = "{image_fit} must be one of {}, got {}."
+        raise DataError(Sentence(text, ", ".join(fits), repr(image_fit)))
+    if image_fit != "crop" and image_size is None:
         raise DataError(
             Sentence(
-                "{image_size} is for a folder of images, and {} is none: leave it out.",
-                name,
+                "{image_fit} {} is how images are brought to {image_size}: give that, "
+                "too, or leave it out.",
+                image_fit,
             )
         )
     if target is not None and not is_table:
@@ -128,7 +142,7 @@ def load(
     elif suffix == ".npz":
         data = archive(path, task=task, **own)
     elif path.is_dir():
-        data = image_folder(path, size=image_size, **own)
+        data = image_folder(path, size=image_size, fit=image_fit, **own)
     else:
         raise _unknown(name, path)
     if data.source is None and path.exists() and not name.startswith("uci/"):

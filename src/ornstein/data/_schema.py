@@ -20,6 +20,9 @@ from ._standardise import Standardisation
 
 _VERSION = 1
 _PLAIN = ("name", "task", "num_classes", "id_column", "image_size")
+_LATER = {"image_fit": "crop"}
+"""What earlier files do not have, and what was so then."""
+
 _TEXTS = ("class_names", "feature_names", "target_names")
 
 
@@ -32,6 +35,7 @@ def save_schema(path: Path, data: Data) -> None:
     """
     saved: dict[str, Any] = {"version": _VERSION}
     saved |= {name: getattr(data, name) for name in _PLAIN}
+    saved |= {name: getattr(data, name) for name in _LATER}
     saved |= {name: list(map(str, getattr(data, name))) for name in _TEXTS}
     saved["notes"] = [_written_note(note) for note in data.notes]
     for name in ("x_scaling", "y_scaling"):
@@ -83,6 +87,7 @@ def _read(saved: Mapping[str, Any]) -> Data:
     clock = optional("clock", lambda found: Clock(**found))
     source = optional("source", lambda found: Source(**found | _tupled(found, "paths")))
     known: dict[str, Any] = {name: saved[name] for name in _PLAIN}
+    known |= {name: saved.get(name, then) for name, then in _LATER.items()}
     known |= {name: tuple(saved[name]) for name in _TEXTS}
     return Data(
         **known,

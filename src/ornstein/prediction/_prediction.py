@@ -102,7 +102,8 @@ class Prediction(eqx.Module):
         """Uncertainty about the network.
 
         Mutual information of target and network for each row (nats), or the variance
-        of the draws' means for each target.
+        of the draws' means for each target (squared units: `predict_uncertainty` of the
+        estimators has its square root).
 
         Raises:
             ValueError: the likelihood has no variance (Cauchy, Student-t to df 2).

@@ -23,6 +23,7 @@ from ._published import (
     with_seed as with_seed,
 )
 from ._recipe import Recipe as Recipe
+from ._run_evaluation import RunEvaluation as RunEvaluation
 from ._run_files import (
     SAMPLES as SAMPLES,
     check_kept as check_kept,

@@ -100,6 +100,10 @@ class RunPrediction:
     def to_columns(self, level: float = 0.9) -> dict[str, list]:
         """What `ornstein predict` writes, column by column.
 
+        `epistemic` and `aleatoric` of numbers are variances, in the targets' own units
+        squared, whose sum is `std` squared; of classes they are nats, whose sum is
+        `entropy`.
+
         Args:
             level: the probability of the intervals of numbers.
         """

@@ -271,7 +271,11 @@ def _padded(num_rows: int) -> int:
 
 
 def table_inputs(
-    frame: "pd.DataFrame", names: list[str], *, is_asked: bool
+    frame: "pd.DataFrame",
+    names: list[str],
+    *,
+    is_asked: bool,
+    weights: Float[np.ndarray, " rows"] | None = None,
 ) -> tuple[TableEncoding, Float[np.ndarray, "rows features"], list[str]]:
     """How a table in memory is encoded, and its rows so.
 
@@ -279,12 +283,13 @@ def table_inputs(
         frame: the table.
         names: of the columns to learn from.
         is_asked: whether none is left out but for want of values.
+        weights: of the rows: medians and common categories are theirs.
 
     Raises:
         DataError: for cells that cannot be used.
     """
-    rows = np.arange(len(frame))
-    encoding, notes = TableEncoding.learned(frame, names, rows, "X", is_asked=is_asked)
+    rows, how = np.arange(len(frame)), {"is_asked": is_asked, "weights": weights}
+    encoding, notes = TableEncoding.learned(frame, names, rows, "X", **how)
     x, strange = encoding.apply(frame, "X")
     return encoding, x, [*notes, *strange]
 

@@ -2,18 +2,28 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._types import PRNGKeyArray, Shaped
-from ..data import Inputs, array_inputs, frame_inputs, load_schema, read_inputs
+from ..data import (
+    Inputs,
+    array_inputs,
+    array_labelled,
+    frame_inputs,
+    frame_labelled,
+    load_schema,
+    read_inputs,
+    read_labelled,
+)
 from ..functions import PosteriorSamples
 from ..network import initial_state
 from ..prediction import Fitted, FittedModel, pad_few, predict
 from ..sampling import NoSamplesYetError
 from ..train import CheckpointError, RunFolder, load_model
 from ._export_run import Exported, export_fit
+from ._run_evaluation import RunEvaluation, judged
 from ._run_files import (
     SAMPLES,
     check_kept,
@@ -122,6 +132,59 @@ class TrainedRun:
             self.fit, pad_few(inputs.x), key=key, num_draws=draws, pad_rows=True
         )
         return RunPrediction(prediction, data, inputs)
+
+    def evaluate(
+        self,
+        x: "pd.DataFrame | Shaped[np.ndarray, 'rows ...'] | str | Path",
+        y: "Shaped[np.ndarray, '...'] | None" = None,
+        *,
+        num_draws: int | None = None,
+        separator: str | None = None,
+        key: PRNGKeyArray | None = None,
+    ) -> RunEvaluation:
+        """Judge the run by new rows whose targets are known, such as later ones.
+
+        Rows of a table without a target are left out, and a note says how many.
+
+        Args:
+            x: a table with the columns that the run learned from and those of the
+                target; the path of one, of an `.npz` file with x and y, or of a folder
+                of images with a sub-folder for each class; or raw features or images.
+            y: beside raw features or images: names of classes, or numbers in the
+                target's own units.
+            num_draws: functions averaged over; the run's own number by default.
+            separator: between cells of a `.csv`; seen from its header by default.
+            key: which functions; the run's own by default, as its test rows had them.
+
+        Example:
+            ```python
+            run.evaluate("later.csv").scores["nll"]
+            ```
+
+        Raises:
+            ValueError: for a run of sequences, and for rows that cannot be used.
+        """
+        data = self.prepared.data
+        if data.task == "series":
+            raise ValueError(
+                f"{self.folder.path} learned sequences, and only rows with a target "
+                "are judged here: predict the new ones by `ornstein predict RUN INPUT "
+                "-o OUTPUT`."
+            )
+        table: Any = x if hasattr(x, "columns") else None
+        if (y is None) != (table is not None or isinstance(x, str | Path)):
+            raise ValueError(
+                "`y` goes beside arrays, and tables and files have the target "
+                "themselves: give `evaluate(x, y)` or `evaluate(table)`."
+            )
+        if isinstance(x, str | Path):
+            rows = read_labelled(x, data, separator=separator)
+        elif table is not None:
+            rows = frame_labelled(table, data)
+        else:
+            rows = array_labelled(np.asarray(x), np.asarray(y), data)
+        found = self.predict(rows.inputs, num_draws=num_draws, key=key)
+        return judged(found, rows, data)
 
     def export(
         self,

@@ -65,7 +65,7 @@ def _by_data(options: DataOptions, series: SeriesOptions | None) -> set[str]:
     if is_own_table or is_folder or suffix == ".npz" or data.startswith("toy/"):
         unread.add("data_dir")
     if not is_folder:
-        unread.add("image_size")
+        unread |= {"image_size", "image_fit"}
     if suffix != ".csv":
         unread.add("separator")
     if kind_of_data(data) != "images" or sequences is not None:

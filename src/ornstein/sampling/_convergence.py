@@ -28,7 +28,11 @@ def is_stuck(samples: PosteriorSamples) -> bool:
 
 
 def judge_chains(
-    samples: PosteriorSamples, x: PyTree[Array], burn_in: BurnIn | None = None
+    samples: PosteriorSamples,
+    x: PyTree[Array],
+    burn_in: BurnIn | None = None,
+    *,
+    has_trajectories: bool = False,
 ) -> list[str]:
     """A sentence for each thing that a user should know; options in it are spelt.
 
@@ -36,6 +40,7 @@ def judge_chains(
         samples: all that was kept.
         x: training inputs, of which a few rows are looked at.
         burn_in: the rule that the warm-up was to end by.
+        has_trajectories: whether the kernel moves by trajectories of a given length.
     """
     notes = []
     info = {name: np.asarray(a) for name, a in samples.info.items()}
@@ -93,12 +98,14 @@ def judge_chains(
         notes.append(
             Sentence(
                 "The chains do not agree on the training rows' outputs (R-hat {:.3f}, "
-                "above {}): {} longer (of hmc first {num_integration_steps}; "
-                "{num_warmup}, {num_samples} or {thin}), or from more chains "
-                "({num_chains}).",
+                "above {}): {} longer ({}{num_warmup}, {num_samples} or {thin}), or "
+                "from more chains ({num_chains}).",
                 r_hat,
                 _HIGH_R_HAT,
                 Choice("sample", "`ornstein sample` with the same {data}, but"),
+                Sentence("first {num_integration_steps}, then ")
+                if has_trajectories
+                else "",
             )
         )
     elif samples.num_chains > 1 and (samples.starts or "").startswith(FROM_ONE_POINT):

@@ -190,7 +190,12 @@ def sample(
         starts=chosen.how,
         prior=prior,
     )
-    notes = judge_chains(samples, potential.x, burn_in)
+    notes = judge_chains(
+        samples,
+        potential.x,
+        burn_in,
+        has_trajectories=hasattr(kernel, "num_integration_steps"),
+    )
     for note in notes:
         logger.warning(note)
     return dataclasses.replace(samples, notes=tuple(notes))

@@ -83,7 +83,10 @@ class AbstractBayesianEstimator(BaseEstimator):
         frame, weight = frame[counts], weight[counts]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         encoding, x, notes = table_inputs(
-            frame, list(frame.columns), is_asked=not is_text
+            frame,
+            list(frame.columns),
+            is_asked=not is_text,
+            weights=None if np.all(weight == 1) else weight,
         )
         for note in notes:
             warnings.warn(str(note), UserWarning, stacklevel=3)

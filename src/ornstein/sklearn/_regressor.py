@@ -143,6 +143,9 @@ class BayesianRegressor(RegressorMixin, AbstractBayesianEstimator):
     def predict_uncertainty(self, X: Any) -> dict[str, Float[np.ndarray, "..."]]:
         """Standard deviations: of the mean for want of data, and of the noise.
 
+        In the target's units, and not variances, as `Prediction.epistemic` and the
+        columns of `ornstein predict` are: those are their squares.
+
         Args:
             X: rows, with the columns of training.
 

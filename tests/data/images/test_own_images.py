@@ -1,5 +1,7 @@
 """Photographs as people have them: sizes, turns, modes."""
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -101,3 +103,38 @@ def test_one_colour_photograph_makes_all_colour(tmp_path):
         image = image if i == 5 else image.convert("L")
         save(tmp_path, f"photos/c{i % 2}/{i}.png", image)
     assert od.load(str(tmp_path / "photos")).example_shape == (8, 8, 3)
+
+
+def test_padding_keeps_the_whole_image(tmp_path):
+    """The same bits in predictions. Catches a crop, and a fit that is not kept."""
+    for i in range(12):
+        white = np.full((40, 20, 3), 255, np.uint8)
+        white[:3], white[-3:] = (200, 0, 0), (0, 0, 200)  # ends, which a crop cuts
+        save(tmp_path, f"photos/c{i % 2}/{i}.png", Image.fromarray(white))
+    data = od.load(str(tmp_path / "photos"), image_size=16, image_fit="pad")
+    x = data.x_scaling.undo(data.train.x)
+    assert x[:, :, [0, 3, 12, 15]].max() < 5  # black at both sides
+    assert x[:, 8, 5:11].min() > 250
+    assert min(x[:, 0, 8, 0].min(), x[:, -1, 8, 2].min()) > 150  # both ends
+    cropped = od.load(str(tmp_path / "photos"), image_size=16)
+    assert cropped.x_scaling.undo(cropped.train.x).min() > 250
+    od.save_schema(tmp_path / "data.json", data)
+    known = od.load_schema(tmp_path / "data.json")
+    found = od.read_inputs(tmp_path / "photos/c0/0.png", known)
+    np.testing.assert_array_equal(found.x[0], data.train.x[0])
+
+
+def test_a_fit_that_cannot_be(photos, unchecked):
+    with pytest.raises(od.DataError, match="`image_fit` pad is how .* `image_size`"):
+        od.load(str(photos), image_fit="pad")
+    with pytest.raises(od.DataError, match="`image_fit` must be one of crop, pad"):
+        od.load(str(photos), image_size=8, image_fit="stretch")  # type: ignore[arg-type]
+
+
+def test_what_is_known_of_data_of_before(photos, tmp_path):
+    """Files of before say nothing of a fit. Catches a run that cannot be read."""
+    od.save_schema(tmp_path / "data.json", od.load(str(photos), image_size=8))
+    saved = json.loads((tmp_path / "data.json").read_text())
+    del saved["image_fit"]
+    (tmp_path / "data.json").write_text(json.dumps(saved))
+    assert od.load_schema(tmp_path / "data.json").image_fit == "crop"

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ornstein.data as od
+from ornstein.cli._flags import flagged
 
 TWO = """id,t,a,b,who
 u,0,1,10,x
@@ -77,7 +78,9 @@ def test_dates_become_numbers_in_the_unit(tmp_path, unit, days):
     table = read(tmp_path, text, series=None, time_unit=unit)
     np.testing.assert_allclose(table.ts, [np.array([0, 2, 2.5]) / days], rtol=1e-12)
     assert table.origin == "2024-02-28"
-    assert f"{unit} since 2024-02-28" in table.notes[0]
+    note = table.notes[0]
+    assert f"{unit} since 2024-02-28; `time_unit` names another unit" in note
+    assert "; --time-unit names another unit" in flagged(note)
     later = read(
         tmp_path,
         "t,a\n2024-03-02T00:00:00,1\n2024-03-03T00:00:00,2\n",

@@ -463,3 +463,66 @@ def test_text_that_never_repeats_is_left_out_though_asked_for(tmp_path):
     assert data.feature_names == ("x",)
     left_out = [note for note in data.notes if "is left out" in note]
     assert len(left_out) == 2
+
+
+def test_a_weight_of_two_is_two_rows():
+    """Catches medians and common categories of rows that count once each."""
+    rng = np.random.default_rng(0)
+    for num_rows in (2, 7, 40):
+        weight = rng.integers(1, 5, num_rows).astype(float)
+        frame = pd.DataFrame(
+            {
+                "size": np.where(
+                    rng.random(num_rows) < 0.3, np.nan, rng.random(num_rows)
+                ),
+                "town": rng.choice(list("abcdefgh"), num_rows),
+            }
+        )
+        frame.loc[0, "size"] = 1.0
+        many = frame.loc[frame.index.repeat(weight.astype(int))].reset_index(drop=True)
+        learned = lambda frame, **how: od.TableEncoding.learned(
+            frame, ["size", "town"], np.arange(len(frame)), "X", is_asked=True, **how
+        )
+        ours, theirs = learned(frame, weights=weight)[0], learned(many)[0]
+        assert ours.columns[0] == theirs.columns[0]
+        of = lambda encoding: [set(c.categories) for c in encoding.columns[1:]]
+        assert of(ours) == of(theirs)
+
+
+def indexed(tmp_path, index, name: str):
+    """A table with a column before its own, as pandas writes an index."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=30), "y": rng.normal(size=30)})
+    frame.insert(0, name, index)
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    return tmp_path / "own.csv"
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_an_index_is_not_learned_from(name, tmp_path):
+    """Catches (seen) the number of a row among the features."""
+    for index in (np.arange(30), np.arange(100, 40, -2)):
+        data = load(indexed(tmp_path, index, name), target="y")
+        assert tuple(data.feature_names) == ("a",)
+        (note,) = [note for note in data.notes if "has no name" in note]
+        assert "counts rows" in note
+    asked = load(tmp_path / "own.csv", target="y", features=(name,))
+    assert tuple(asked.feature_names) == (name,)
+
+
+def test_a_column_without_a_name_is_refused(tmp_path):
+    """Catches what no option can name and nobody can read in a report."""
+    path = indexed(tmp_path, np.arange(30) % 7, "")
+    with pytest.raises(od.DataError, match="no name for column 1: give it one, or `dr"):
+        load(path, target="y")
+    assert tuple(load(path, target="y", drop=("",)).feature_names) == ("a",)
+    path = indexed(tmp_path, np.arange(30) % 7, "Unnamed: 0")
+    assert len(load(path, target="y").feature_names) == 2
+
+
+def test_text_with_a_nul_byte_is_refused(tmp_path):
+    rows = [f"{i},{'ab'[i % 2]},{i % 5}.5" for i in range(30)]
+    rows[4] = "4,a\x00,1.5"
+    path = write(tmp_path, rows, "x,who,y")
+    with pytest.raises(od.DataError, match="'who' has a NUL byte in row 4, counting"):
+        load(path, target="y")

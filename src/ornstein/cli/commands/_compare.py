@@ -1,8 +1,11 @@
 """`ornstein compare`."""
 
+import contextlib
 import dataclasses
 import json
+import logging
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -80,17 +83,18 @@ class Compare:
         )
         for note in rows.notes:
             terminal.say(f"Note: {flagged(note)}")
-        found = compare(
-            rows.x,
-            rows.y,
-            task=task,
-            methods=self.methods or None,
-            num_folds=self.num_folds,
-            effort=self.effort,
-            seed=self.seed,
-            say=terminal.say,
-            keep=lambda found: self._keep(found, rows, command, started),
-        )
+        with _without_steps():
+            found = compare(
+                rows.x,
+                rows.y,
+                task=task,
+                methods=self.methods or None,
+                num_folds=self.num_folds,
+                effort=self.effort,
+                seed=self.seed,
+                say=terminal.say,
+                keep=lambda found: self._keep(found, rows, command, started),
+            )
         title = f"{self.data}, {self.num_folds} folds, effort {self.effort:g}"
         terminal.grid(f"{title} (± standard errors over rows)", found.rows())
         terminal.say(found.advice)
@@ -179,6 +183,18 @@ class Compare:
             "advice": found.advice,
             "notes": list(map(str, rows.notes)),
         }
+
+
+@contextlib.contextmanager
+def _without_steps() -> Iterator[None]:
+    """Trainings by the dozen, of which warnings are said and not how each begins."""
+    logger = logging.getLogger("ornstein")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _lines(found: Comparison) -> list[ComparedMethod]:

@@ -33,6 +33,7 @@ from ...recipe import (
     Keys,
     Prepared,
     SolverName,
+    TrainedRun,
     build_stepsize,
     first_rows,
     kl_weight_of,
@@ -42,6 +43,7 @@ from ...recipe import (
 from ...train import RunFolder
 from .._audit import TwinsName, audit_run, show_audit
 from .._diagnosis import diagnosis_of, recorded, say_diagnosis
+from .._later_rows import evaluate_rows
 from .._run_folder import (
     say_draws,
     say_joint_nll,
@@ -56,6 +58,11 @@ class Evaluate:
 
     Attributes:
         run_folder: what `ornstein train` or `sample` wrote.
+        test: judge it by the rows of this file instead, such as later ones, which have
+            the columns of the training file and its target (a folder of images: a
+            sub-folder for each class); needs the run folder alone.
+        separator: for --test: between the cells of a .csv; seen from its header by
+            default.
         solver: in place of the run's; the same weights.
         dt: the solver's step in place of the run's; the same weights.
         rtol: adaptive steps with this relative tolerance.
@@ -82,6 +89,8 @@ class Evaluate:
     """
 
     run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    test: Path | None = None
+    separator: str | None = None
     solver: SolverName | None = None
     dt: float | None = None
     rtol: float | None = None
@@ -105,21 +114,17 @@ class Evaluate:
 
     def _judge(self, terminal: Terminal, command: str) -> dict[str, Any]:
         started = time.monotonic()
-        trained = load_run(self.run_folder).with_rows()
+        trained = load_run(self.run_folder)
+        self._check_test()
+        if self.test is not None:
+            return self._judge_others(trained, self.test, terminal, command)
+        trained = trained.with_rows()
         run, prepared, fit = trained.folder, trained.prepared, trained.fit
         recipe, data = prepared.recipe, prepared.data
         if data.task == "series":
             self._check_series(data)
         is_sampled = fit.model.posterior_parts().has_stored_samples
-        if is_sampled and not has_integrator(fit.model) and self._turns_the_solver():
-            raise ValueError(
-                f"{run.path} holds samples of a plain network, which has no solver: "
-                "leave --solver, --dt, --rtol, --atol and --dial out."
-            )
-        turned = self._with_solver(fit.model)
-        # Samples are their own fit: each has its own scale of the likelihood.
-        is_own = fit.model is fit
-        fit = turned if is_own else FittedModel(turned, fit.likelihood, fit.state)
+        fit = self._turned(trained)
         if self.noise_sweep and data.task != "classification":
             raise ValueError(
                 f"--noise-sweep is about the entropy of classes, and the targets of "
@@ -216,6 +221,56 @@ class Evaluate:
         path = _write(run, result)
         terminal.say(f"Wrote {path}")
         return result
+
+    def _judge_others(
+        self, trained: TrainedRun, test: Path, terminal: Terminal, command: str
+    ) -> dict[str, Any]:
+        """The run on the rows of another file."""
+        draws = trained.prepared.recipe.training.test_draws
+        draws = draws if self.draws is None else self.draws
+        turned = dataclasses.replace(trained, fit=self._turned(trained))
+        say_draws(turned.fit, draws, terminal)
+        how = {"num_draws": draws, "separator": self.separator, "command": command}
+        return evaluate_rows(turned, test, terminal, **how)
+
+    def _turned(self, trained: TrainedRun) -> Fitted:
+        """The fit with the numerics that were asked for."""
+        fit = trained.fit
+        is_sampled = fit.model.posterior_parts().has_stored_samples
+        if is_sampled and not has_integrator(fit.model) and self._turns_the_solver():
+            raise ValueError(
+                f"{trained.folder.path} holds samples of a plain network, which has no "
+                "solver: leave --solver, --dt, --rtol, --atol and --dial out."
+            )
+        turned = self._with_solver(fit.model)
+        # Samples are their own fit: each has its own scale of the likelihood.
+        is_own = fit.model is fit
+        return turned if is_own else FittedModel(turned, fit.likelihood, fit.state)
+
+    def _check_test(self) -> None:
+        """What goes with the rows of another file, and what only with them."""
+        if self.test is None and self.separator is not None:
+            raise ValueError(
+                "--separator is of the file that --test names: give that, too, or "
+                "leave it out."
+            )
+        others = {
+            "ood": self.ood,
+            "ood-data": self.ood_data is not None,
+            "noise-sweep": self.noise_sweep,
+            "audit": self.audit,
+            "audit-twins": self.audit_twins != "trained",
+            "corruptions": self.corruptions,
+            "corruption-rows": self.corruption_rows is not None,
+            "dial": bool(self.dial),
+            "dial-rtol": bool(self.dial_rtol),
+        }
+        given = [name for name, is_given in others.items() if is_given]
+        if self.test is not None and given:
+            raise ValueError(
+                f"--{given[0]} is about the run's own test rows, and --test judges it "
+                "by those of another file: leave one of them out."
+            )
 
     def _check_series(self, data: Data) -> None:
         """What there is for rows of one input alone."""

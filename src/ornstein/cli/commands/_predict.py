@@ -115,6 +115,11 @@ class Predict:
         say_notes(prepared.data.notes, terminal)
         num_rows = len(next(iter(columns.values())))
         terminal.say(f"Wrote {self.output}: {num_rows} rows of {', '.join(columns)}")
+        if any(name.split(" of ")[0] == "epistemic" for name in columns):
+            units = "in nats, and add up to the entropy"
+            if "entropy" not in columns:
+                units = "variances, in the target's unit squared"
+            terminal.say(f"epistemic and aleatoric are {units}")
         seconds = time.monotonic() - started
         return {
             "output": str(self.output),

@@ -39,6 +39,7 @@ from .._run_folder import (
     resumable,
     say_data,
     say_draws,
+    say_finished,
     say_where,
     say_written,
 )
@@ -104,6 +105,7 @@ class Sample:
                 prepared = prepare(recipe.recipe)
                 keep_schema(run, prepared.data)
                 say_data(prepared.data, terminal)
+                say_finished(run, terminal)
                 members = None
                 if not has_starts(run.checkpoints / SAMPLES):
                     members = _members(recipe, prepared)

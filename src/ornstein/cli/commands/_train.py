@@ -44,6 +44,7 @@ from .._run_folder import (
     new_run,
     resumable,
     say_data,
+    say_finished,
     say_joint_nll,
     say_where,
     say_written,
@@ -162,6 +163,7 @@ class Train:
             prepared = prepare(recipe)
             keep_schema(run, prepared.data)
             say_data(prepared.data, terminal)
+            say_finished(run, terminal)
             return _carry_out(run, prepared, terminal, command, guard=None)
 
     def _hand_over(self, terminal: Terminal, command: str) -> dict[str, Any]:

@@ -13,8 +13,14 @@ from ._digits import digits as digits
 from ._hub import HUB_SETS as HUB_SETS, hub_set as hub_set, read_parquet as read_parquet
 from ._image_folder import (
     SUFFIXES as SUFFIXES,
+    class_folders as class_folders,
     image_folder as image_folder,
     images_below as images_below,
     read_images as read_images,
+    read_labelled_images as read_labelled_images,
 )
-from ._pixels import open_image as open_image, read_encoded as read_encoded
+from ._pixels import (
+    ImageFit as ImageFit,
+    open_image as open_image,
+    read_encoded as read_encoded,
+)

@@ -12,14 +12,19 @@ from .._assemble import assemble, split_and_assemble
 from .._base import Data
 from .._error import DataError
 from .._hold_out import hold_out
-from ._pixels import decode, is_grey, open_image, read_encoded
+from ._pixels import ImageFit, decode, is_grey, open_image, read_encoded
 
 _MAX_SIZE = 4096
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".webp")
 
 
 def image_folder(
-    folder: Path, *, size: int | None, test_fraction: float, seed: int
+    folder: Path,
+    *,
+    size: int | None,
+    fit: ImageFit = "crop",
+    test_fraction: float,
+    seed: int,
 ) -> Data:
     """Learn the sub-folder's name from the image.
 
@@ -28,8 +33,9 @@ def image_folder(
 
     Args:
         folder: `folder/CLASS/image.png`, or `folder/train/CLASS/image.png`.
-        size: of their sides in pixels, to which all are cropped and scaled; by default
-            they are left as they are, which must be of one size.
+        size: of their sides in pixels, to which all are brought; by default they are
+            left as they are, which must be of one size.
+        fit: how: see `decode`.
         test_fraction: of the images, for the test.
         seed: decides which images.
 
@@ -42,9 +48,9 @@ def image_folder(
                 "{image_size} must be from 1 to {} pixels, got {}.", _MAX_SIZE, size
             )
         )
-    parts = _subfolders(folder)
+    parts = class_folders(folder)
     if parts != ["test", "train"]:
-        images, labels, paths = _read(folder, parts, None, size)
+        images, labels, paths = _read(folder, parts, None, size, fit)
         data = split_and_assemble(
             str(folder),
             images,
@@ -55,19 +61,21 @@ def image_folder(
         )
         _, held = hold_out(len(labels), test_fraction, seed=seed, labels=labels)
         names = _names([paths[i] for i in held], folder)
-        return dataclasses.replace(data, image_size=size, test_names=names)
-    classes = _subfolders(folder / "train")
-    unknown = sorted(set(_subfolders(folder / "test")) - set(classes))
+        own = {"image_size": size, "image_fit": fit, "test_names": names}
+        return dataclasses.replace(data, **own)
+    classes = class_folders(folder / "train")
+    unknown = sorted(set(class_folders(folder / "test")) - set(classes))
     if unknown:
         raise DataError(
             f"{folder / 'test' / unknown[0]} is a class without training images: add "
             f"{folder / 'train' / unknown[0]} or take it away."
         )
-    train = _read(folder / "train", classes, None, size)
-    test = _read(folder / "test", classes, train[0].shape[-1], size)
+    train = _read(folder / "train", classes, None, size, fit)
+    test = _read(folder / "test", classes, train[0].shape[-1], size, fit)
     data = assemble(str(folder), train[:2], test[:2], class_names=classes)
     names = _names(test[2], folder)
-    return dataclasses.replace(data, image_size=size, test_names=names)
+    own = {"image_size": size, "image_fit": fit, "test_names": names}
+    return dataclasses.replace(data, **own)
 
 
 def images_below(folder: Path) -> list[Path]:
@@ -76,7 +84,11 @@ def images_below(folder: Path) -> list[Path]:
 
 
 def read_images(
-    paths: Sequence[Path], channels: int, *, size: int | None = None
+    paths: Sequence[Path],
+    channels: int,
+    *,
+    size: int | None = None,
+    fit: ImageFit = "crop",
 ) -> UInt8[np.ndarray, "rows height width channels"]:
     """Decode files of one size, or bring them to one, one after the other.
 
@@ -85,7 +97,8 @@ def read_images(
     Args:
         paths: the files.
         channels: 1 for grey, 3 for colour.
-        size: of their sides, to which they are cropped and scaled.
+        size: of their sides, to which they are brought.
+        fit: how: see `decode`.
 
     Raises:
         DataError: for a file that is no image, or one of another size.
@@ -96,11 +109,43 @@ def read_images(
         names=[str(path) for path in paths],
         num_bytes=sum(path.stat().st_size for path in paths),
         size=size,
+        fit=fit,
         is_photograph=True,
     )
 
 
-def _subfolders(folder: Path) -> list[str]:
+def read_labelled_images(
+    folder: Path,
+    classes: Sequence[str],
+    channels: int,
+    *,
+    size: int | None = None,
+    fit: ImageFit = "crop",
+) -> tuple[UInt8[np.ndarray, "rows h w c"], Int[np.ndarray, " rows"], list[Path]]:
+    """Images of known classes, some of which may have none here.
+
+    Args:
+        folder: with a sub-folder for each class.
+        classes: in the order of their numbers.
+        channels: 1 for grey, 3 for colour.
+        size: of their sides, to which they are brought.
+        fit: how: see `decode`.
+
+    Returns:
+        The images, their class numbers and their files.
+
+    Raises:
+        DataError: if there are none, or some that cannot be used.
+    """
+    return _read(folder, classes, channels, size, fit)
+
+
+def class_folders(folder: Path) -> list[str]:
+    """The names of a folder's sub-folders, sorted; hidden ones are passed over.
+
+    Args:
+        folder: of images.
+    """
     return sorted(
         path.name
         for path in folder.iterdir()
@@ -109,7 +154,11 @@ def _subfolders(folder: Path) -> list[str]:
 
 
 def _read(
-    folder: Path, classes: Sequence[str], channels: int | None, size: int | None
+    folder: Path,
+    classes: Sequence[str],
+    channels: int | None,
+    size: int | None,
+    fit: ImageFit,
 ) -> tuple[UInt8[np.ndarray, "rows h w c"], Int[np.ndarray, " rows"], list[Path]]:
     """Images, class numbers and files of the sub-folders `classes`."""
     paths, labels = [], []
@@ -125,7 +174,7 @@ def _read(
         )
     if channels is None:
         channels = 1 if all(map(_is_grey, paths)) else 3
-    return read_images(paths, channels, size=size), np.array(labels), paths
+    return read_images(paths, channels, size=size, fit=fit), np.array(labels), paths
 
 
 def _names(paths: Sequence[Path], folder: Path) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from jaxtyping import UInt8
@@ -14,6 +15,10 @@ from PIL import Image, ImageOps
 from ..._files import UnreadableError, check_expansion, read_bytes
 from ..._sentence import Sentence
 from .._error import DataError
+
+ImageFit = Literal["crop", "pad"]
+"""How an image becomes a square: without the ends of its longer side, or with black
+beside its shorter one."""
 
 MODES = {1: "L", 3: "RGB"}
 """Pillow's name for images of so many channels."""
@@ -97,6 +102,7 @@ def decode(
     names: Sequence[str],
     num_bytes: int | None = None,
     size: int | None = None,
+    fit: ImageFit = "crop",
     is_photograph: bool = False,
 ) -> UInt8[np.ndarray, "rows height width channels"]:
     """Decode images of one size, or bring them to one.
@@ -109,8 +115,10 @@ def decode(
         channels: 1 or 3; others are converted.
         names: what to call each in a message.
         num_bytes: of all files; of a sequence it is counted.
-        size: of the sides: the longer one is cropped at both ends, and what is left
-            scaled. `None` leaves images as they are.
+        size: of the sides, to which they are brought. `None` leaves images as they are.
+        fit: how: "crop" cuts both ends of the longer side off and scales what is left;
+            "pad" scales the whole image and puts black on both sides of the shorter
+            one.
         is_photograph: turn images as their EXIF says.
 
     Raises:
@@ -127,7 +135,8 @@ def decode(
             turned = ImageOps.exif_transpose(image) if is_photograph else image
             found = _in_mode(turned, MODES[channels])
             if size is not None:
-                found = ImageOps.fit(found, (size, size), Image.Resampling.LANCZOS)
+                bring = ImageOps.pad if fit == "pad" else ImageOps.fit
+                found = bring(found, (size, size), Image.Resampling.LANCZOS)
             pixels = np.asarray(found)
         if out is None:
             _check_sizes(len(names), num_bytes, pixels, name)

@@ -108,8 +108,10 @@ def read_long_csv(
     notes = list(times.notes)
     if unused:
         notes.append(
-            f"{path}: the columns {', '.join(unused)} were left out; `value` names the "
-            "columns to learn."
+            Sentence(
+                "{}: the columns {} were left out; {value} names the columns to learn.",
+                *(path, ", ".join(unused)),
+            )
         )
     return table._replace(feature_names=tuple(values), notes=tuple(notes))
 

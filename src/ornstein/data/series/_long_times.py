@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float
 
+from ..._sentence import Sentence
 from .._error import DataError, nearest
 
 TIME_UNITS = {
@@ -107,9 +108,9 @@ def _dates(
     else:
         start, said = _origin(origin), origin
     ts = (stamps - start) / (1e9 * TIME_UNITS[unit])
-    note = (
-        f"{path}: the times of column {column!r} are {unit} since {said}; "
-        "time_unit=... takes another unit."
+    note = Sentence(
+        "{}: the times of column {!r} are {} since {}; {time_unit} names another unit.",
+        *(path, column, unit, said),
     )
     return LongTimes(ts, str(said), (note,))
 

@@ -8,6 +8,7 @@ from ..models import (
     ODE_SOLVERS,
     STANDARD_NORMAL,
     WHITENED,
+    check_sides,
     network_kind,
 )
 
@@ -50,6 +51,7 @@ def check_pairs(recipe: Recipe) -> None:
     if recipe.model.model == "sdebnn":
         _check_estimator(recipe)
     if "network" in MODELS[recipe.model.model].options:
+        _check_image_size(recipe)
         _check_solver(recipe)
         _check_norm(recipe)
     if recipe.model.model == "mean-field":
@@ -63,6 +65,13 @@ def check_pairs(recipe: Recipe) -> None:
             )
     _check_posthoc(recipe)
     _check_ivon(recipe)
+
+
+def _check_image_size(recipe: Recipe) -> None:
+    """Before photographs are read, which takes a minute."""
+    size, name = recipe.data.image_size, recipe.network.network
+    if size is not None and size >= 1:
+        check_sides(name, (size, size), recipe.data.data, are_own=True)
 
 
 def _check_posthoc(recipe: Recipe) -> None:

@@ -50,6 +50,7 @@ def _whole(recipe: Recipe) -> Data:
         separator=options.separator,
         test=options.test,
         image_size=options.image_size,
+        image_fit=options.image_fit,
     )
     data = first_rows(data, options.train_rows, options.test_rows)
     if options.validation_fraction == 0:

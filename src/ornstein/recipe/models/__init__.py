@@ -25,5 +25,6 @@ from ._networks import (
     STANDARD_NORMAL as STANDARD_NORMAL,
     WHITENED as WHITENED,
     build_network as build_network,
+    check_sides as check_sides,
     network_kind as network_kind,
 )

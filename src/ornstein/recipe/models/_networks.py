@@ -3,11 +3,11 @@
 import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ... import nn
-from ..._sentence import OptionError
+from ..._sentence import OptionError, Sentence
 from ..._types import PRNGKeyArray
 from ...data import Data
 from ...interop import load_torchvision
@@ -44,6 +44,18 @@ NORMS: dict[NormName, dict[str, Any]] = {
 _IMAGENET_SIDE = 224
 
 
+class Sides(NamedTuple):
+    """Which images a network takes, by the pixels of a side.
+
+    Attributes:
+        said: in words.
+        nearest: the side that it takes in place of another; the same if it takes that.
+    """
+
+    said: str
+    nearest: Callable[[int], int]
+
+
 class NetworkKind(NamedTuple):
     """One kind of plain network.
 
@@ -52,12 +64,14 @@ class NetworkKind(NamedTuple):
         options: of `NETWORK_OPTIONS`, those that it reads.
         takes_images: whether it takes nothing else.
         has_depth: whether it solves an equation over depth.
+        sides: of the images that it takes; `None` for any.
     """
 
     build: Callable[..., Network]
     options: frozenset[str]
     takes_images: bool = True
     has_depth: bool = False
+    sides: Sides | None = None
 
 
 def _of_vectors(
@@ -140,9 +154,19 @@ def _residual_start(recipe: Recipe) -> dict[str, Any]:
 _BY_NAME = {
     "mlp": NetworkKind(_mlp, _LAYERED, takes_images=False),
     HIERARCHICAL: NetworkKind(_hierarchical, _LAYERED, takes_images=False),
-    "lenet": NetworkKind(_lenet, frozenset({"network_width"})),
-    "alexnet": NetworkKind(_alexnet, _PRETRAINED | {"network_width"}),
-    "vgg16": NetworkKind(_vgg16, _PRETRAINED | _SHAPED),
+    "lenet": NetworkKind(
+        _lenet, frozenset({"network_width"}), sides=Sides("28 by 28", lambda side: 28)
+    ),
+    "alexnet": NetworkKind(
+        _alexnet,
+        _PRETRAINED | {"network_width"},
+        sides=Sides("at least 63 by 63", lambda side: max(side, 63)),
+    ),
+    "vgg16": NetworkKind(
+        _vgg16,
+        _PRETRAINED | _SHAPED,
+        sides=Sides("multiples of 32", lambda side: 32 * math.ceil(side / 32)),
+    ),
     "odenet": NetworkKind(
         build_odenet, ODE_OPTIONS, takes_images=False, has_depth=True
     ),
@@ -180,6 +204,29 @@ def network_kind(name: str) -> NetworkKind:
     )
 
 
+def check_sides(name: str, sides: Sequence[int], data: str, *, are_own: bool) -> None:
+    """Refuse images of a size that a network does not take.
+
+    Args:
+        name: of the network.
+        sides: height and width of the images, in pixels.
+        data: their name.
+        are_own: whether they are photographs of the user's own, of any size.
+
+    Raises:
+        ValueError: saying which sizes it takes.
+    """
+    taken = network_kind(name).sides
+    if taken is None or all(taken.nearest(side) == side for side in sides):
+        return
+    size = Sentence("give {image_size} {}, or ", taken.nearest(max(sides)))
+    raise OptionError(
+        "{network} {} takes images of {} pixels, and those of {} have {} by {}: {}use "
+        "{network} resnet-20, which takes any.",
+        *(name, taken.said, data, *sides, size if are_own else ""),
+    )
+
+
 def build_network(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
     """The plain network of a recipe, for these data.
 
@@ -198,6 +245,9 @@ def build_network(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Network:
             data.name,
             data.example_shape[0],
         )
+    if kind.takes_images:
+        sides, is_own = data.example_shape[:2], data.image_size is not None
+        check_sides(name, sides, data.name, are_own=is_own)
     network: Any = kind.build(recipe, data, key=key)
     options = recipe.network
     if options.pretrained is None:

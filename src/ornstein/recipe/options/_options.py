@@ -80,8 +80,8 @@ class DataOptions:
         id_column: the column that names the rows, for tables; predictions repeat it.
         separator: between cells of a .csv; seen from its header by default.
         test: another table, whose rows are the test.
-        image_size: sides of your own images in pixels, to which all are cropped and
-            scaled; by default they must be of one size.
+        image_size: sides of your own images in pixels; by default all are of one size.
+        image_fit: crop cuts the longer side's ends off, pad puts black by the other.
         split: which of the numbered splits of uci/NAME.
         validation_fraction: of the training rows, held out for choosing and stopping.
         train_rows: learn from the first ones alone.
@@ -99,6 +99,7 @@ class DataOptions:
     separator: str | None = None
     test: str | None = None
     image_size: int | None = None
+    image_fit: Literal["crop", "pad"] = "crop"
     split: int = 0
     validation_fraction: float = 0.0
     train_rows: int | None = None
