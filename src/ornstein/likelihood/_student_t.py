@@ -70,7 +70,8 @@ class _StudentT(dist.StudentT):
 
     def cdf(self, value: ArrayLike) -> Float[Array, "..."]:
         """The share below `value`."""
-        t = (jnp.asarray(value) - self.loc) / self.scale
+        loc, scale = jnp.asarray(self.loc), jnp.asarray(self.scale)
+        t = (jnp.asarray(value) - loc) / scale
         return standard_t_cdf(t, self.tail_index)
 
 
@@ -79,7 +80,7 @@ def standard_t_cdf(t: Float[Array, "..."], df: float) -> Float[Array, "..."]:
 
     Up to 20 degrees by the incomplete beta function's series in $x \le 1/2$, all of
     whose terms are positive. With $r = \min(|t|, \sqrt \nu) / \max(|t|, \sqrt \nu)$,
-    $x = r^2 / (1 + r^2)$ and $c^2 = \nu / (\nu + t^2)$ the tail where $|t| > \sqrt \nu$ is
+    $x = r^2 / (1 + r^2)$, $c^2 = \nu / (\nu + t^2)$ the tail where $|t| > \sqrt \nu$ is
 
     $$\tfrac{c^\nu}{2 B(\nu/2, 1/2)} \sum_n \tfrac{(1/2)_n}{n! (\nu/2 + n)} x^n,$$
 
