@@ -189,3 +189,33 @@ def test_good_targets():
     Bernoulli().check_targets(np.array([True, False]), 1)
     Gaussian(np.ones(3)).check_targets(np.zeros((2, 3)), 3)
     StudentT(2, 1.0).check_targets(np.zeros(2, np.float32), 1)
+
+
+@pytest.mark.parametrize("df", [0.5, 1, 2, 2.5, 4, 7, 20, 21, 40, 1e6])
+def test_student_t_distribution_function(df):
+    """Catches a series cut short, the wrong one beyond sqrt(df), and a lost sign."""
+    t = np.concatenate([-np.geomspace(1e-4, 1e4, 400), np.geomspace(1e-4, 1e4, 400)])
+    t = np.concatenate([t, [0.0, -np.sqrt(df), np.sqrt(df)]]).astype(np.float32)
+    likelihood = StudentT(df, 2.0)
+    found = likelihood.marginals(jnp.full((t.size, 1), 1.0)).cdf(1 + 2 * t[:, None])
+    exact = scipy.stats.t(df).cdf(np.asarray(t, np.float64))
+    np.testing.assert_allclose(np.asarray(found)[:, 0], exact, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("df", [1.5, 4.0, 9.0])
+def test_student_t_tail_is_exact_in_proportion(df):
+    """Levels of 1 in 10^9 have quantiles. Catches 1/2 minus what is almost 1/2."""
+    t = -np.geomspace(np.sqrt(df), 1e3, 50).astype(np.float32)
+    found = StudentT(df, 1.0).marginals(jnp.zeros((50, 1))).cdf(t[:, None])
+    exact = scipy.stats.t(df).cdf(np.asarray(t, np.float64))
+    np.testing.assert_allclose(np.asarray(found)[:, 0], exact, rtol=1e-4)
+
+
+def test_student_t_distribution_function_has_the_density_for_its_slope():
+    """At 0 and where the series meet, too. Catches the NaN of a branch not taken."""
+    t = jnp.asarray([-30.0, -2.0, -1.0, 0.0, 0.5, 2.0, 5.0])
+    for df in (4.0, 25.0):
+        cdf = lambda v, df=df: StudentT(df, 1.0).marginals(jnp.zeros(1)).cdf(v[None])[0]
+        slopes = jax.vmap(jax.grad(cdf))(t)
+        exact = scipy.stats.t(df).pdf(np.asarray(t, np.float64))
+        np.testing.assert_allclose(slopes, exact, rtol=1e-4, atol=1e-12)

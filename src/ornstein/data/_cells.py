@@ -30,6 +30,8 @@ _DAY_OR_MONTH = ({"%d/%m/%Y", "%m/%d/%Y"}, {"%d-%m-%Y", "%m-%d-%Y"})
 _PLAIN_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _NUMBER = rf"{_PLAIN_NUMBER}|[+-]?inf(inity)?"
 _UNNAMED = re.compile(r"(unnamed: \d+)?")  # as pandas calls what has no name
+_PERHAPS_NUMBER = r"(?i)\d|inf"
+_PERHAPS_DATE = r"\d\D*\d\D*\d\D*\d"  # all formats have four digits, and more
 _COMMA_THOUSANDS = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
 _DOT_THOUSANDS = r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?"
 _WITH_COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"
@@ -131,7 +133,11 @@ class Cells:
 
     def categories(self) -> "pd.Series":
         """Categories as text, `EMPTY` where there is none."""
-        return self.texts.where(self.given, EMPTY).map(unescaped)
+        cells = self.texts.where(self.given, EMPTY)
+        plain = {text: unescaped(text) for text in cells.unique()}
+        if all(text == its for text, its in plain.items()):
+            return cells
+        return cells.map(plain)
 
 
 def kind_of(cells: Cells) -> Kind | Problem:
@@ -249,6 +255,8 @@ def _numbers(whole: Cells, decimal: str) -> Float[np.ndarray, " rows"]:
             found = pd.to_numeric(texts.where(is_plain, None), errors="coerce")
             return found.to_numpy(np.float64, na_value=np.nan)
     truths = texts.str.lower().map(_TRUTHS)
+    if not texts.str.contains(_PERHAPS_NUMBER).any():  # what follows takes a while
+        return truths.to_numpy(np.float64, na_value=np.nan)
     texts = texts.str.replace("\u2212", "-").str.replace(_SPACES, "", regex=True)
     if decimal == ",":
         is_thousand = texts.str.fullmatch(_DOT_THOUSANDS)
@@ -323,6 +331,9 @@ def _number(cells: Cells, reading: Reading) -> Kind | Problem:
 def _date(cells: Cells) -> Kind | Problem | None:
     """Of texts that are dates, if most of them are."""
     given, name = cells.given, str(cells.column.name)
+    # Each format takes a while to try, and most columns of text are words.
+    if (~cells.texts[given].str.contains(_PERHAPS_DATE)).mean() > _FEW_BAD:
+        return None
     unread = {form: np.isnan(_days(cells, form))[given] for form in _FORMATS}
     read = [form for form in _FORMATS if not unread[form].any()]
     if any(orders <= set(read) for orders in _DAY_OR_MONTH):

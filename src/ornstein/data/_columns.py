@@ -5,6 +5,7 @@ transformers, whose learned parts are kept here as plain numbers and names, so t
 are saved as JSON and put together again without pickle.
 """
 
+import collections
 import dataclasses
 import functools
 import shlex
@@ -359,8 +360,8 @@ def check_columns(frame: "pd.DataFrame", names: Sequence[str], where: str) -> No
     Raises:
         DataError: if one is not there.
     """
-    there = list(map(str, frame.columns))
-    twice = [name for name in names if there.count(name) > 1]
+    there = collections.Counter(map(str, frame.columns))
+    twice = [name for name in names if there[name] > 1]
     if twice:
         raise DataError(
             f"{where} has two columns of one name, {twice[0]!r}: rename one."

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._types import Array, Float
+from .._types import Array, Float, Int
 from ..likelihood import AbstractLocationScaleLikelihood
 
 # Doubling from one scale: enough for any quantile that float32 can name.
 _MAX_DOUBLINGS = 64
 _MAX_STEPS = 100
+_BLOCK_ROWS = 1024
+"""Whose draws a processor's cache holds; each block ends with its own slowest row."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -28,35 +30,80 @@ def mixture_quantile(
     r"""The $y$ with $\tfrac{1}{S} \sum_s F(y | \theta_s) = q$, by bracketing.
 
     It exists for every likelihood with a distribution function, whatever its moments.
-    `q` is one level, or one for each row and output.
+    It lies between the least and the largest of the draws' own quantiles, which are
+    those of the standard form, moved and scaled: the bracket is as narrow as draws
+    agree. `q` is one level, or one for each row and output.
     """
+    shape = outputs.shape[1:]
+    q = q if q.ndim else q.reshape((1,) * len(shape))
+    zero = jnp.zeros((1, *q.shape), outputs.dtype)
+    standard = _root_between(_standard(likelihood, q.dtype), zero, q, zero)
+    num_rows = shape[0]
+    if not isinstance(num_rows, int) or num_rows <= _BLOCK_ROWS:
+        return _root_between(likelihood, outputs, q, standard[None])
+    whole = (jnp.broadcast_to(q, shape), jnp.broadcast_to(standard, shape)[None])
 
-    def cdf(y):
+    def block(start: Int[Array, ""]) -> Float[Array, "rows *times outputs"]:
+        rows = lambda a, axis: lax.dynamic_slice_in_dim(a, start, _BLOCK_ROWS, axis)
+        return _root_between(
+            likelihood, rows(outputs, 1), rows(whole[0], 0), rows(whole[1], 1)
+        )
+
+    starts = np.arange(0, num_rows, _BLOCK_ROWS)
+    last = num_rows - _BLOCK_ROWS  # which begins among rows of the block before
+    found = lax.map(block, jnp.asarray(np.minimum(starts, last)))
+    first = found[:-1].reshape(-1, *shape[1:])
+    return jnp.concatenate([first, found[-1, starts[-1] - last :]])
+
+
+def _standard(
+    likelihood: AbstractLocationScaleLikelihood, dtype: jnp.dtype
+) -> AbstractLocationScaleLikelihood:
+    """The same family with scale 1."""
+    return eqx.tree_at(lambda it: it.log_scale, likelihood, jnp.zeros((), dtype))
+
+
+def _root_between(
+    likelihood: AbstractLocationScaleLikelihood,
+    outputs: Float[Array, "draws rows *times outputs"],
+    q: Float[Array, "..."],
+    standard: Float[Array, "1 ..."],
+) -> Float[Array, "rows *times outputs"]:
+    """Where the mixture's distribution function is `q`.
+
+    Args:
+        likelihood: of real targets.
+        outputs: the draws' locations.
+        q: levels.
+        standard: quantiles of them of the standard form, or a guess.
+    """
+    # A sampled scale is each draw's own: (draws, 1, outputs or 1).
+    scale = jnp.broadcast_to(likelihood.scale.astype(outputs.dtype), outputs.shape)
+    own, scale = outputs + scale * standard, jnp.max(scale, axis=0)
+
+    def from_level(y):
         y = jnp.broadcast_to(y, outputs.shape)
-        return jnp.mean(likelihood.marginals(outputs).cdf(y), axis=0)
+        return jnp.mean(likelihood.marginals(outputs).cdf(y), axis=0) - q
 
     def widen(edge, sign):
-        """From the outermost location, outwards until `edge` has passed the root."""
-        scale = likelihood.scale.astype(edge.dtype)
-        # A sampled scale is each draw's own: (draws, 1, outputs or 1).
-        scale = jnp.max(jnp.broadcast_to(scale, outputs.shape), axis=0)
+        """From an outermost quantile, outwards until `edge` has passed the root."""
 
         def is_inside(carry):
-            step, _, inside = carry
-            return (step < _MAX_DOUBLINGS) & jnp.any(inside)
+            step, _, f = carry
+            return (step < _MAX_DOUBLINGS) & jnp.any(sign * f < 0)
 
         def double(carry):
-            step, width, inside = carry
-            width = jnp.where(inside, 2 * width, width)
-            return step + 1, width, sign * (cdf(edge + sign * width) - q) < 0
+            step, width, f = carry
+            width = jnp.where(sign * f < 0, 2 * width, width)
+            return step + 1, width, from_level(edge + sign * width)
 
-        inside = sign * (cdf(edge + sign * scale) - q) < 0
-        _, width, _ = lax.while_loop(is_inside, double, (0, scale, inside))
-        return edge + sign * width
+        width = math.sqrt(jnp.finfo(edge.dtype).eps) * scale
+        start = (0, width, from_level(edge + sign * width))
+        _, width, f = lax.while_loop(is_inside, double, start)
+        return edge + sign * width, f
 
-    low = widen(jnp.min(outputs, axis=0), -1)
-    high = widen(jnp.max(outputs, axis=0), 1)
-    return _root(lambda y: cdf(y) - q, low, high)
+    low, high = widen(jnp.min(own, axis=0), -1), widen(jnp.max(own, axis=0), 1)
+    return _root(from_level, low, high, scale)
 
 
 class _Bracket(NamedTuple):
@@ -73,17 +120,26 @@ class _Bracket(NamedTuple):
 
 
 def _root(
-    f: Callable[[Array], Array], low: Float[Array, "..."], high: Float[Array, "..."]
+    f: Callable[[Array], Array],
+    low: tuple[Float[Array, "..."], Float[Array, "..."]],
+    high: tuple[Float[Array, "..."], Float[Array, "..."]],
+    scale: Float[Array, "..."],
 ) -> Float[Array, "..."]:
     """Where `f` is 0, by Chandrupatla's method, to rounding error.
 
-    Inverse quadratic interpolation where it can be trusted, and else halves: a dozen
+    Inverse quadratic interpolation where it can be trusted, and else halves: a few
     evaluations where bisection takes 25 to 50. An element that is done stays as it is,
     so that none depends on its neighbours.
 
+    Args:
+        f: rises.
+        low: where it is not above 0, and what it is there.
+        high: where it is not below 0, and what it is there.
+        scale: over which it rises; what is far below it is rounding error.
+
     Source: Chandrupatla, "A new hybrid quadratic/bisection algorithm", 1997.
     """
-    eps, tiny = jnp.finfo(low.dtype).eps, jnp.finfo(low.dtype).tiny
+    eps = jnp.finfo(scale.dtype).eps
 
     def step(carry):
         number, old = carry
@@ -95,7 +151,7 @@ def _root(
         b, f_b = jnp.where(is_same, b, a), jnp.where(is_same, f_b, f_a)
         a, f_a = at, f_at
         near = jnp.where(jnp.abs(f_a) < jnp.abs(f_b), a, b)
-        least = (2 * eps * jnp.abs(near) + tiny) / jnp.abs(b - a)
+        least = 2 * eps * (jnp.abs(near) + scale) / jnp.abs(b - a)
         xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
         is_smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
         part = f_a / (f_b - f_a) * f_c / (f_b - f_c)
@@ -110,9 +166,8 @@ def _root(
         number, bracket = carry
         return (number < _MAX_STEPS) & ~jnp.all(bracket.is_done)
 
-    half, none = jnp.full_like(low, 0.5), jnp.zeros(low.shape, bool)
-    f_low, f_high = f(low), f(high)
-    start = _Bracket(low, high, high, f_low, f_high, f_high, half, none)
+    half, none = jnp.full_like(low[0], 0.5), jnp.zeros(low[0].shape, bool)
+    start = _Bracket(low[0], high[0], high[0], low[1], high[1], high[1], half, none)
     _, end = lax.while_loop(goes_on, step, (0, start))
     return jnp.where(jnp.abs(end.f_a) < jnp.abs(end.f_b), end.a, end.b)
 
@@ -139,11 +194,9 @@ def mixture_points(
     each = -(-num_points // num_draws)
     starts = (np.arange(num_draws) * _GOLDEN + 0.5) % 1
     levels = (np.arange(each)[:, None] + starts) / each
-    standard = eqx.tree_at(lambda it: it.log_scale, likelihood, jnp.zeros((), dtype))
-    at_zero = jnp.zeros((1, levels.size, 1), dtype)
-    quantiles = mixture_quantile(
-        standard, at_zero, jnp.asarray(levels.reshape(-1, 1), dtype)
-    )
+    q = jnp.asarray(levels.reshape(-1, 1), dtype)
+    zero = jnp.zeros((1, *q.shape), dtype)
+    quantiles = _root_between(_standard(likelihood, dtype), zero, q, zero)
     quantiles = quantiles.reshape(each, num_draws, *(1,) * (outputs.ndim - 1))
     scale = jnp.broadcast_to(likelihood.scale.astype(dtype), outputs.shape)
     points = outputs[None] + scale[None] * quantiles

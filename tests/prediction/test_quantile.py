@@ -1,0 +1,65 @@
+"""Quantiles of mixtures against SciPy's, row by row."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import scipy.stats
+
+from ornstein.likelihood import Cauchy, Gaussian, Laplace, StudentT
+from ornstein.prediction import Prediction
+
+FAMILIES = [
+    (Gaussian, scipy.stats.norm),
+    (Laplace, scipy.stats.laplace),
+    (Cauchy, scipy.stats.cauchy),
+    (lambda scale: StudentT(4.0, scale), scipy.stats.t(4)),
+    (lambda scale: StudentT(2.5, scale), scipy.stats.t(2.5)),
+]
+
+
+@pytest.mark.parametrize("num_rows", [1, 1024, 2500])
+@pytest.mark.parametrize(("likelihood", "law"), FAMILIES)
+def test_many_rows_have_the_quantiles_of_each(likelihood, law, num_rows: int):
+    """Catches blocks that overlap, and a last one of other rows' quantiles."""
+    locs = 3 * jr.normal(jr.key(0), (7, num_rows, 2))
+    scale = np.array([0.3, 2.0], np.float32)
+    prediction = Prediction(locs, likelihood(scale))
+    for q in (0.001, 0.3, 0.95):
+        found = np.asarray(prediction.quantile(q), np.float64)
+        assert found.shape == (num_rows, 2)
+        cdf = law.cdf((found - np.asarray(locs, np.float64)) / scale).mean(0)
+        np.testing.assert_allclose(cdf, q, rtol=3e-4, atol=2e-6)
+
+
+def test_a_row_s_quantile_depends_on_no_other():
+    """Catches rows that go on for as long as the slowest beside them."""
+    locs = jr.normal(jr.key(1), (5, 1500, 1)) * jnp.linspace(0, 50, 1500)[None, :, None]
+    whole = Prediction(locs, Gaussian(0.1)).quantile(0.9)
+    for start in (0, 700, 1400):
+        some = Prediction(locs[:, start : start + 100], Gaussian(0.1)).quantile(0.9)
+        near = {"rtol": 1e-6, "atol": 1e-6}
+        np.testing.assert_allclose(some, whole[start : start + 100], **near)
+
+
+def test_scales_of_each_draw_make_the_bracket():
+    """Sampled scales, a thousand times apart. Catches a search that ends at once."""
+    locs = jr.normal(jr.key(2), (6, 3, 1))
+    scale = np.geomspace(0.01, 10, 6).astype(np.float32)[:, None, None]
+    likelihood = eqx.tree_at(
+        lambda it: it.log_scale, StudentT(3.0, 1.0), jnp.log(jnp.asarray(scale))
+    )
+    for q in (0.02, 0.7):
+        found = np.asarray(Prediction(locs, likelihood).quantile(q), np.float64)
+        cdf = scipy.stats.t(3).cdf((found - np.asarray(locs)) / scale).mean(0)
+        np.testing.assert_allclose(cdf, q, rtol=1e-4)
+
+
+def test_draws_that_agree_have_their_own_quantile():
+    """A bracket without width, far from 0. Catches one that rounding leaves."""
+    for loc in (0.0, 1e3, -1e6):
+        locs = jnp.full((8, 2, 1), loc, jnp.float32)
+        found = np.asarray(Prediction(locs, Gaussian(1.0)).quantile(0.975), np.float64)
+        exact = loc + scipy.stats.norm.ppf(0.975)
+        np.testing.assert_allclose(found, exact, rtol=3e-7, atol=2e-6)
