@@ -29,7 +29,7 @@ LAYERS = (
     ("sampling", "evaluation", "diagnosis", "plot", "interop"),
     ("recipe", "report", "torch"),
     ("sklearn", "comparison"),
-    ("agreement", "exactness", "studies", "cli"),
+    ("agreement", "exactness", "studies", "cli", "main"),
 )
 HEIGHT = {unit: height for height, layer in enumerate(LAYERS) for unit in layer}
 

@@ -110,7 +110,7 @@ def read_long_csv(
         notes.append(
             Sentence(
                 "{}: the columns {} were left out; {value} names the columns to learn.",
-                *(path, ", ".join(unused)),
+                *(str(path), ", ".join(unused)),
             )
         )
     return table._replace(feature_names=tuple(values), notes=tuple(notes))

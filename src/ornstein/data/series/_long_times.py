@@ -110,7 +110,7 @@ def _dates(
     ts = (stamps - start) / (1e9 * TIME_UNITS[unit])
     note = Sentence(
         "{}: the times of column {!r} are {} since {}; {time_unit} names another unit.",
-        *(path, column, unit, said),
+        *(str(path), column, unit, str(said)),
     )
     return LongTimes(ts, str(said), (note,))
 
