@@ -13,7 +13,7 @@ from PIL import Image
 from report.page import Page
 
 from ornstein.data import Data, Split
-from ornstein.likelihood import Categorical
+from ornstein.likelihood import Categorical, Gaussian
 from ornstein.prediction import Prediction
 from ornstein.report import KeptRows, load_rows, read_run, save_rows, write_report
 from ornstein.report._errors import bins_of, ece_error, quantile_error
@@ -150,6 +150,31 @@ def test_many_rows_are_kept_evenly_spaced(monkeypatch):
     assert few.num_rows == 1000
     np.testing.assert_equal(dict(few.errors), dict(whole.errors))
     assert (few.columns["y"] == y[few.index]).all()
+
+
+def test_bands_of_numbers_are_of_the_rows_that_are_kept(monkeypatch):
+    """A million rows' bands take longer than their training. Catches bands of other
+    rows, rows without one that are kept or shown, and errors of kept rows alone.
+    """
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=300).astype(np.float32)
+    split = Split(rng.normal(size=(300, 2)).astype(np.float32), y)
+    data = Data("own", "regression", split, split, target_names=("y",))
+    outputs = jnp.asarray(rng.normal(size=(4, 300, 1)), jnp.float32)
+    prediction = Prediction(outputs, Gaussian(0.5))
+    whole = judge_rows(prediction, data)
+    monkeypatch.setattr(_judged, "MOST_ROWS", 31)
+    few = judge_rows(prediction, data)
+    assert few.num_rows == 300
+    assert len(few.index) == 31
+    np.testing.assert_equal(dict(few.errors), dict(whole.errors))
+    for name, column in few.columns.items():
+        near = {"rtol": 1e-5, "atol": 1e-5, "err_msg": name}
+        np.testing.assert_allclose(column, whole.columns[name][few.index], **near)
+    assert {one.row for one in few.examples} <= set(few.index.tolist())
+    widths = np.argsort(few.columns["width"], kind="stable")
+    certain = [one.row for one in few.examples if one.is_certain]
+    assert certain == few.index[widths[: len(certain)]].tolist()
 
 
 def test_a_run_of_before_predicts_again_or_says_what_is_missing(

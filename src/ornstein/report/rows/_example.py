@@ -52,17 +52,18 @@ def examples_of(
     """The test rows at both ends of an uncertainty.
 
     Args:
-        uncertainty: of each test row.
+        uncertainty: of each test row; NaN where it is not known.
         data: whose test rows they are.
         columns: of `JudgedRows`, of all test rows.
     """
     order = np.argsort(uncertainty, kind="stable")
+    order = order[~np.isnan(uncertainty[order])]
     num_each = min(_NUM_EACH, len(order) // 2)
     if num_each == 0:
         return ()
     rows = np.concatenate([order[:num_each], order[::-1][:num_each]])
     images = _images(data, rows)
-    names = data.test_names if len(data.test_names) == len(order) else ()
+    names = data.test_names if len(data.test_names) == len(uncertainty) else ()
     found = []
     for place, row in enumerate(map(int, rows)):
         truth, guess, is_right = _said(data, columns, row)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from ..._types import Float
@@ -39,7 +40,8 @@ class JudgedRows(NamedTuple):
         constants: scores of the best constant guess, with the test targets known:
             their class frequencies, or a Gaussian of their mean and variance; and
             `nll_gain`, by how many nats a row the prediction's NLL is below its.
-        examples: the most certain test rows, and the least certain.
+        examples: the most certain test rows, and the least certain: of numbers among
+            those that are kept.
     """
 
     kind: str
@@ -132,9 +134,9 @@ def _of_classes(prediction: Prediction, data: Data) -> JudgedRows:
 
 def _of_numbers(prediction: Prediction, data: Data) -> JudgedRows:
     y, cdf = data.test.y, np.asarray(prediction.cdf(data.test.y), np.float64)
-    lower, upper = (np.asarray(a) for a in prediction.interval(_BAND))
     guess = prediction.median if prediction.summary is None else prediction.mean
-    guess, median = np.asarray(guess, np.float64), np.asarray(prediction.median)
+    guess = np.asarray(guess, np.float64)
+    lower, median, upper = _quantiles(prediction)
     scale = _scale(data)
     if isinstance(y, Series):
         mask, values = np.asarray(y.mask), np.asarray(y.values, np.float64)
@@ -182,6 +184,26 @@ def _of_numbers(prediction: Prediction, data: Data) -> JudgedRows:
     return JudgedRows(
         "numbers", 0, np.zeros(0), columns, observed, errors, constants, examples
     )
+
+
+def _quantiles(prediction: Prediction) -> list[Float[np.ndarray, "rows ..."]]:
+    """The band's lower end, the median and the upper end; NaN for rows not kept.
+
+    They take as long as all else, and nothing is said of them but row by row.
+    """
+    index = _spaced(prediction.num_rows, MOST_ROWS)
+    if len(index) < prediction.num_rows:
+        outputs = jax.tree.map(lambda a: a[:, index], prediction.outputs)
+        kept = Prediction(outputs, prediction.likelihood)
+    else:
+        kept = prediction
+    found = []
+    for level in ((1 - _BAND) / 2, 0.5, (1 + _BAND) / 2):
+        values = np.asarray(kept.quantile(level), np.float64)
+        whole = np.full((prediction.num_rows, *values.shape[1:]), np.nan)
+        whole[index] = values
+        found.append(whole)
+    return found
 
 
 def _constant_numbers(
