@@ -233,18 +233,22 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         )
 
     def bde_table() -> str:
-        """MILE as its authors have it, and HMC here, on the same splits."""
+        """MILE as its authors have it, and HMC and MILE here, on the same splits."""
         lines, splits = [], files["bde"].provenance.splits
-        for row in files["bde"].rows:
-            (own,) = files["uci"].rows.where(data=row.data, method="hmc")
+
+        def ours(name: str, method: str) -> str:
+            (own,) = files["uci"].rows.where(data=name, method=method)
             scores = dict(zip(own.split_numbers, own.splits, strict=True))
-            ours = [scores[split] for split in splits]
-            rmse = sum(error for error, _ in ours) / len(ours)
-            fits = ", ".join(shown(fit, ".2f") for _, fit in ours)
+            found = [scores[split] for split in splits]
+            rmse = sum(error for error, _ in found) / len(found)
+            return f"{rmse:.2f} / " + ", ".join(shown(fit, ".2f") for _, fit in found)
+
+        for row in files["bde"].rows:
             theirs = ", ".join(shown(-nll, ".2f") for nll in row.nlls)
             cells = [f"{row.rmse:.2f} / {theirs}", f"{row.seconds:.0f}"]
-            lines.append([row.data, *cells, f"{rmse:.2f} / {fits}"])
-        return _markdown(" | bde | seconds | `HMC`", lines)
+            cells += [ours(row.data, method) for method in ("hmc", "mile")]
+            lines.append([row.data, *cells])
+        return _markdown(" | bde | seconds | `HMC` | ours", lines)
 
     def agreement_table(data: str) -> str:
         """Methods beside the reference, those nearest to it first; or that none is."""

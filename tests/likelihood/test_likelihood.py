@@ -211,6 +211,14 @@ def test_student_t_tail_is_exact_in_proportion(df):
     np.testing.assert_allclose(np.asarray(found)[:, 0], exact, rtol=1e-4)
 
 
+@pytest.mark.parametrize("df", [0.5, 4.0, 25.0])
+def test_student_t_far_away(df):
+    """Catches infinity less infinity."""
+    cdf = StudentT(df, 1.0).marginals(jnp.zeros((4, 1))).cdf
+    t = jnp.asarray([-jnp.inf, -1e25, 1e25, jnp.inf])[:, None]
+    np.testing.assert_allclose(cdf(t)[:, 0], [0, 0, 1, 1], atol=1e-6)
+
+
 def test_student_t_distribution_function_has_the_density_for_its_slope():
     """At 0 and where the series meet, too. Catches the NaN of a branch not taken."""
     t = jnp.asarray([-30.0, -2.0, -1.0, 0.0, 0.5, 2.0, 5.0])

@@ -231,3 +231,21 @@ def test_weights_reach_what_fills_gaps():
     assert model.encoding_.columns[0].fill == 2.0
     model.fit(frame, y)
     assert model.encoding_.columns[0].fill == 1.0
+
+
+def test_padding_does_not_slow_sgd():
+    """Catches rates of means over rows of weight 0: 33 rows are padded to 64."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(33, 2))
+    y = x @ [1.0, -1.0]
+    options = {"optimiser": "nesterov", "learning_rate": 0.003, "steps": 60}
+    options |= {"test_draws": 1, "weight_decay": 0.1}
+
+    def error(**how):
+        model = BayesianRegressor("deterministic", options=options, random_state=0)
+        return np.mean(np.abs(model.fit(x, y, **how).predict(x) - y))
+
+    # As many steps at twice the weight are the same steps.
+    np.testing.assert_allclose(
+        error(), error(sample_weight=np.full(33, 2.0)), rtol=0.05
+    )

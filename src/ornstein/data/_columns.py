@@ -261,13 +261,16 @@ def _column(
     if own["kind"] == "category":
         texts = cells.categories().iloc[rows]
         counts, num_rows = texts.value_counts(), float(len(rows))
+        does_repeat = counts >= _LEAST_ROWS
         if weights is not None:
             of_rows = texts.to_frame("text").assign(weight=weights)
-            counts = of_rows.groupby("text", sort=False)["weight"].sum()
-            counts = counts.sort_values(ascending=False, kind="stable")
+            sums = of_rows.groupby("text", sort=False)["weight"].sum()
+            # Two rows repeat whatever the unit of weights; so does one that counts two.
+            does_repeat |= sums[counts.index] >= _LEAST_ROWS
+            counts = sums[counts.index]
             num_rows = float(weights.sum())
-        least = max(_LEAST_ROWS, _LEAST_SHARE * num_rows)
-        common = counts[counts >= least].index[:_MOST_CATEGORIES]
+        counts = counts[does_repeat].sort_values(ascending=False, kind="stable")
+        common = counts[counts >= _LEAST_SHARE * num_rows].index[:_MOST_CATEGORIES]
         return Column(name, categories=tuple(map(str, common)), **own)
     reading = Reading(own["decimal"], own["date_format"])
     values = cells.values(own["kind"], reading)[rows]
@@ -285,9 +288,9 @@ def _median(
     given = ~np.isnan(values)
     order = np.argsort(values[given], kind="stable")
     ordered, below = values[given][order], np.cumsum(weights[given][order])
-    # Between two values where exactly half of the weight is below.
-    both = np.searchsorted(below, [below[-1] / 2] * 2, side="left")
-    both[1] += int(np.isclose(below[both[0]], below[-1] / 2))
+    # Between two values where exactly half of the weight is below, up to rounding.
+    half = below[-1] / 2 * (1 + np.array([-1e-9, 1e-9]))
+    both = np.searchsorted(below, half, side="left")
     return float(np.mean(ordered[np.minimum(both, len(ordered) - 1)]))
 
 

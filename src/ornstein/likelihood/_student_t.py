@@ -15,6 +15,7 @@ from ._location_scale import (
     log_of_scale,
 )
 
+_FARTHEST = 1e15  # whose square is finite in float32, and its tail 0
 _FEW_DF = 20.0
 """Up to which the series is short; from which it is close to a normal variable."""
 
@@ -117,6 +118,7 @@ def standard_t_cdf(t: Float[Array, "..."], df: float) -> Float[Array, "..."]:
 
 def _normal_of(t: Float[Array, "..."], df: float) -> Float[Array, "..."]:
     """A normal variable that is as probable: Hill (1970), of many degrees."""
+    t = jnp.clip(t, -_FARTHEST, _FARTHEST)
     a = df - 0.5
     b = 48 * a**2
     y = a * jnp.log1p(t**2 / df)

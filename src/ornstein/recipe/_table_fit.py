@@ -180,10 +180,8 @@ def fit_table(recipe: Recipe | SampleRecipe, data: Data) -> TableFit:
         weight = np.asarray(targets.weight)
         split = Split(data.train.x, targets.y)
         plain = dataclasses.replace(data, train=split, test=split)
-    if isinstance(recipe, Recipe) and recipe.model.model == "swag":
-        # Its rate is SGD's, on a mean of weighted rows.
-        rate = recipe.posthoc.swag_rate / float(np.mean(weight))
-        recipe = recipe.changed(swag_rate=rate)
+    if isinstance(recipe, Recipe):
+        recipe = _at_mean_weight(recipe, float(np.mean(weight)))
     own = recipe.recipe if isinstance(recipe, SampleRecipe) else recipe
     prepared = prepare(own, plain)
     weighted = prepared
@@ -203,6 +201,19 @@ def fit_table(recipe: Recipe | SampleRecipe, data: Data) -> TableFit:
             likelihood = likelihood.base
         found = FittedModel(trained.model, likelihood, trained.state)
     return TableFit(recipe, prepared._replace(data=_without_rows(plain)), found)
+
+
+def _at_mean_weight(recipe: Recipe, mean: float) -> Recipe:
+    """With SGD's rates for gradients of means over weighted rows, padding among them.
+
+    Adam's steps, and its decay of weights, do not depend on the gradients' unit.
+    """
+    if recipe.model.model == "swag":
+        recipe = recipe.changed(swag_rate=recipe.posthoc.swag_rate / mean)
+    if recipe.training.optimiser == "nesterov":
+        rate, decay = recipe.training.learning_rate, recipe.training.weight_decay
+        return recipe.changed(learning_rate=rate / mean, weight_decay=decay * mean)
+    return recipe
 
 
 def _check_options(method: str, options: Mapping[str, Any]) -> None:

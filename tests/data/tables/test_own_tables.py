@@ -489,6 +489,19 @@ def test_a_weight_of_two_is_two_rows():
         assert of(ours) == of(theirs)
 
 
+def test_weights_are_of_any_unit():
+    """Catches rows that no longer repeat where weights add up to one, and ties."""
+    frame = pd.DataFrame({"town": list("abab") * 15, "size": [0.0, 1, 3, 0, 0, 1] * 10})
+    weight = np.array([0.2, 0.2, 0.4, 0.1, 0.4, 0.1] * 10)
+    names, rows = ["town", "size"], np.arange(60)
+    for unit in (1 / 60, 1.0, 7.0):
+        encoding, _ = od.TableEncoding.learned(
+            frame, names, rows, "X", is_asked=True, weights=unit * weight
+        )
+        assert set(encoding.columns[0].categories) == {"a", "b"}
+        assert encoding.columns[1].fill == 0.5
+
+
 def indexed(tmp_path, index, name: str):
     """A table with a column before its own, as pandas writes an index."""
     rng = np.random.default_rng(0)

@@ -70,7 +70,11 @@ def fit_laplace(
             `Deterministic`.
         empirical_bayes: multiply the prior's scales by the factor under which Laplace's
             evidence is largest, and a noise scale with `learn_scale=True` by another.
-            By default where no prior was known: neither given nor of a `MAP`.
+            By default where no prior was known: neither given nor of a `MAP`. $w^*$
+            stays where it is, as in Daxberger et al.: it is the mode under the prior
+            that it was trained with, and near that of the other as far as the data
+            outweigh both, so that `log_evidence` is then Laplace's at $w^*$ and not
+            at a mode.
         linearised: draws are of the network linearised at $w^*$, whose posterior q is;
             otherwise of the network itself with drawn weights.
 
