@@ -67,6 +67,32 @@ def test_the_scores_are_those_of_test_rows(trained, tmp_path, capsys):
     assert as_arrays.scores["nll"] == pytest.approx(found["nll"], rel=1e-4)
 
 
+def test_scores_of_two_files_of_one_name_are_kept(trained, tmp_path, capsys):
+    """Catches scores that others replace; the same file's are written again."""
+    folder, target = trained
+    other = tmp_path / "later.csv"
+    frame(20, 2, target).to_csv(other, index=False)
+    for test in (folder / "later.csv", other, other):
+        assert main(["evaluate", str(folder / "run"), "--test", str(test)]) == 0
+    kept = folder / "run" / "evaluations"
+    rows = {p.name: json.loads(p.read_text())["num_rows"] for p in kept.iterdir()}
+    assert rows == {"later.json": 30, "later-2.json": 20}
+
+
+def test_what_a_plain_network_has_no_use_for(trained, capsys):
+    """Catches words of Python at the shell."""
+    folder, _ = trained
+    args = ["evaluate", str(folder / "run"), "--test", str(folder / "later.csv")]
+    for option, said in (
+        ("--dt 0.1", "which has no solver"),
+        ("--draws 0", "at least"),
+    ):
+        assert main([*args, *option.split()]) == 2
+        error = capsys.readouterr().err
+        assert said in " ".join(error.split())
+        assert "`" not in error
+
+
 def test_the_solver_is_turned_and_the_draws_are_counted(trained, capsys):
     """Catches options that are passed over beside --test."""
     folder, _ = trained

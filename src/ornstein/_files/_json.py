@@ -13,14 +13,18 @@ _MAX_BYTES = 2**24
 _MAX_DEPTH = 100
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, *, limit: int = _MAX_BYTES) -> Any:
     """The content of a JSON file.
+
+    Args:
+        path: the file.
+        limit: of its size in bytes.
 
     Raises:
         UnreadableError: for what is no regular file, too large, too deep, or not JSON.
         OSError: if it cannot be opened.
     """
-    return parse_json(read_bytes(path, limit=_MAX_BYTES))
+    return parse_json(read_bytes(path, limit=limit))
 
 
 def parse_json(data: bytes) -> Any:

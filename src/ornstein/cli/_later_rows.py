@@ -1,11 +1,12 @@
 """`ornstein evaluate RUN --test FILE`: a run on rows of another file."""
 
+import itertools
 import json
 import time
 from pathlib import Path
 from typing import Any
 
-from .._files import write_atomically
+from .._files import UnreadableError, read_json, write_atomically
 from ..recipe import TrainedRun, provenance
 from ._run_folder import say_notes
 from ._terminal import Terminal, as_json
@@ -39,7 +40,7 @@ def evaluate_rows(
     result = as_json(
         {
             "run": str(run.folder.path),
-            "test": str(test),
+            "test": str(test.absolute()),
             "num_rows": found.num_rows,
             "num_draws": num_draws,
             "notes": notes,
@@ -55,7 +56,24 @@ def evaluate_rows(
     terminal.table(f"{run.folder.path} on {rows} of {test}", flat)
     folder = run.folder.path / _FOLDER
     folder.mkdir(exist_ok=True)
-    path = folder / f"{test.stem}.json"
+    path = _place(folder, test)
     write_atomically(path, json.dumps(result, indent=2).encode())
     terminal.say(f"Wrote {path}")
     return result
+
+
+def _place(folder: Path, test: Path) -> Path:
+    """Where a file's scores stand: those of another of its name stay as they are."""
+    for number in itertools.count(1):
+        suffix = "" if number == 1 else f"-{number}"
+        path = folder / f"{test.stem}{suffix}.json"
+        if not path.exists() or _is_of(path, test):
+            return path
+    raise AssertionError
+
+
+def _is_of(path: Path, test: Path) -> bool:
+    try:
+        return read_json(path)["test"] == str(test.absolute())
+    except (UnreadableError, KeyError, TypeError):
+        return False

@@ -311,6 +311,20 @@ def _decimal(cells: Cells) -> str:
     return "." if is_thousand.all() and is_parted_by_commas else ","
 
 
+def has_no_decimals(cells: Cells) -> bool:
+    """Whether text has whole numbers alone, or what could be thousands: `2.320`.
+
+    Args:
+        cells: of a column of numbers.
+    """
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(cells.column):
+        return False
+    texts = cells.texts[cells.given].str.strip()
+    return bool(texts.str.fullmatch(rf"[+-]?\d+|{_DOT_THOUSANDS}").all())
+
+
 def _number(cells: Cells, reading: Reading) -> Kind | Problem:
     bad = bad_cells(cells, "number", reading)
     if bad is not None:

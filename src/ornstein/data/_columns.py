@@ -16,7 +16,15 @@ import numpy as np
 from jaxtyping import Float
 
 from .._sentence import Sentence
-from ._cells import EMPTY, Cells, Problem, Reading, bad_cells, kind_of
+from ._cells import (
+    EMPTY,
+    Cells,
+    Problem,
+    Reading,
+    bad_cells,
+    has_no_decimals,
+    kind_of,
+)
 from ._error import DataError, nearest
 from ._few_cells import FEW, few_values
 
@@ -108,6 +116,7 @@ class TableEncoding:
                 columns in one message.
         """
         columns, notes, problems = [], [], []
+        undecided: set[str] = set()
         for name in names:
             cells = Cells(with_separator(frame, name))
             found = kind_of(cells)
@@ -122,11 +131,20 @@ class TableEncoding:
                 column = _column(name, cells, rows, own, weights)
                 if column.kind != "category" or column.categories:
                     columns.append(column)
+                    if column.kind == "number" and has_no_decimals(cells):
+                        undecided.add(name)
                     continue
                 reason = "no text in it is in two of the training rows"
             notes.append(_left_out(where, name, reason))
         if problems:
             raise DataError(_said(where, problems))
+        if any(column.decimal == "," for column in columns):
+            # A table has one mark: another file may have decimals where this has none.
+            for number, column in enumerate(columns):
+                if column.name in undecided:
+                    own = {"kind": "number", "decimal": ",", "date_format": None}
+                    cells = Cells(with_separator(frame, column.name))
+                    columns[number] = _column(column.name, cells, rows, own, weights)
         return cls(tuple(columns)), notes
 
     @property

@@ -489,6 +489,23 @@ def test_a_weight_of_two_is_two_rows():
         assert of(ours) == of(theirs)
 
 
+def test_a_table_has_one_decimal_mark(tmp_path):
+    """Catches thousands of a column of whole numbers that are read as decimals."""
+    path = tmp_path / "towns.csv"
+    lines = [f"{n};{n % 7},5;{n % 5}" for n in range(1_000, 1_040)]
+    path.write_text("\n".join(["people;area;y", *lines, ""]))
+    data = od.load(str(path), target="y", task="regression")
+    new = tmp_path / "new.csv"
+    new.write_text("people;area\n2.320;78,1\n1010,0;3\n1010;3\n")
+    x = data.x_scaling.undo(od.read_inputs(new, data).x)
+    np.testing.assert_allclose(x[:, 0], [2320, 1010, 1010], rtol=1e-6)
+    np.testing.assert_allclose(x[:, 1], [78.1, 3, 3], rtol=1e-6)
+    path.write_text("\n".join(["people;area;y", "2.320;78,1;1", *lines, ""]))
+    data = od.load(str(path), target="y", task="regression")
+    x = data.x_scaling.undo(od.read_inputs(path, data).x)
+    assert x[:, 0].min() > 999
+
+
 def test_weights_are_of_any_unit():
     """Catches rows that no longer repeat where weights add up to one, and ties."""
     frame = pd.DataFrame({"town": list("abab") * 15, "size": [0.0, 1, 3, 0, 0, 1] * 10})

@@ -225,6 +225,14 @@ def test_damaged_checkpoint_names_the_remedy(two_checkpoints, damage):
         load_checkpoint(two_checkpoints, like | {"a": jnp.zeros(2)}, identity={})
 
 
+def test_a_long_history_comes_back(tmp_path):
+    """100,000 epochs of a small table. Catches a whole checkpoint called damaged."""
+    record = {"loss": 1.0, "what": "x" * 180}
+    meta = {"history": [record | {"epoch": n} for n in range(100_000)]}
+    save_checkpoint(tmp_path, 1, {"a": jnp.ones(2)}, meta)
+    assert load_checkpoint(tmp_path, {"a": jnp.zeros(2)}, identity={})[1] == meta
+
+
 def test_checkpoint_of_another_model_is_refused(two_checkpoints):
     with pytest.raises(CheckpointError, match=r"\['b'\] is in the model alone"):
         load_checkpoint(two_checkpoints, {"b": jnp.zeros(2)}, identity={})

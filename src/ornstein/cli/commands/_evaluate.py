@@ -116,6 +116,8 @@ class Evaluate:
         started = time.monotonic()
         trained = load_run(self.run_folder)
         self._check_test()
+        if self.draws is not None and self.draws < 1:
+            raise ValueError(f"--draws must be at least 1, got {self.draws}.")
         if self.test is not None:
             return self._judge_others(trained, self.test, terminal, command)
         trained = trained.with_rows()
@@ -236,10 +238,11 @@ class Evaluate:
     def _turned(self, trained: TrainedRun) -> Fitted:
         """The fit with the numerics that were asked for."""
         fit = trained.fit
-        is_sampled = fit.model.posterior_parts().has_stored_samples
-        if is_sampled and not has_integrator(fit.model) and self._turns_the_solver():
+        if not has_integrator(fit.model) and self._turns_the_solver():
+            is_sampled = fit.model.posterior_parts().has_stored_samples
+            what = "samples of a plain network" if is_sampled else "a plain network"
             raise ValueError(
-                f"{trained.folder.path} holds samples of a plain network, which has no "
+                f"{trained.folder.path} holds {what}, which has no "
                 "solver: leave --solver, --dt, --rtol, --atol and --dial out."
             )
         turned = self._with_solver(fit.model)

@@ -27,6 +27,8 @@ from ._leaves import describe, named_arrays, with_arrays
 
 _PREFIX = "step_"
 _PARTIAL = ".partial_"
+# Every epoch's record is there: 400 bytes each, and tables of few rows have many.
+_MAX_META_BYTES = 2**28
 _SYSTEM_ERROR = re.compile(r"os_error_code='(\d+)'")
 _DAMAGE = (AttributeError, KeyError, MemoryError, OSError, OverflowError)
 _DAMAGE += (TypeError, ValueError)
@@ -179,7 +181,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    record = read_json(path / "meta.json")
+    record = read_json(path / "meta.json", limit=_MAX_META_BYTES)
     if not isinstance(record["meta"].get("identity", {}), dict):
         raise ValueError("the identity is no object")
     text = json.dumps(record["meta"], sort_keys=True, allow_nan=False)
