@@ -136,7 +136,8 @@ class RunFolder(eqx.Module):
         if not path.is_file():
             raise FileNotFoundError(
                 f"{self.path} has no result.json yet: finish the run with "
-                f"{self.resuming}, or judge it with `ornstein evaluate`."
+                f"{self.resuming} (or, if its training has ended, judge it with "
+                "`ornstein evaluate`)."
             )
         return _read_object(path, "judge the run again with `ornstein evaluate`")
 
