@@ -237,9 +237,12 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         lines, splits = [], files["bde"].provenance.splits
 
         def ours(name: str, method: str) -> str:
-            (own,) = files["uci"].rows.where(data=name, method=method)
-            scores = dict(zip(own.split_numbers, own.splits, strict=True))
-            found = [scores[split] for split in splits]
+            scores: dict[int, Any] = {}
+            for own in files["uci"].rows.where(data=name, method=method):
+                scores = dict(zip(own.split_numbers, own.splits, strict=True))
+            found = [scores[split] for split in splits if split in scores]
+            if len(found) < len(splits):
+                return "–"
             rmse = sum(error for error, _ in found) / len(found)
             return f"{rmse:.2f} / " + ", ".join(shown(fit, ".2f") for _, fit in found)
 

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -20,53 +20,17 @@ from ._cells import (
     EMPTY,
     Cells,
     Problem,
-    Reading,
     bad_cells,
     has_no_decimals,
     kind_of,
 )
+from ._column import Column, column_of, read_column
 from ._error import DataError, nearest
 from ._few_cells import FEW, few_values
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.compose import ColumnTransformer
-
-ColumnKind = Literal["number", "boolean", "date", "category"]
-
-_LEAST_SHARE = 0.01  # of the training rows: rarer categories count as others
-_LEAST_ROWS = 2
-_MOST_CATEGORIES = 50
-
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """What training rows showed of a column.
-
-    Attributes:
-        name: in the table's header.
-        kind: of its cells; a date is days since 1970, a boolean 0 or 1.
-        fill: what an empty cell counts as: the training rows' median.
-        has_gaps: whether training rows had empty cells: then there is a feature that
-            says so.
-        categories: the common ones among the training rows, most common first; any
-            other cell has none of their features.
-        decimal: what stands before a number's decimals in text, `"."` or `","`.
-        date_format: of dates in text, as `strptime` takes it; `None` for ISO's.
-    """
-
-    name: str
-    kind: ColumnKind
-    fill: float = 0.0
-    has_gaps: bool = False
-    categories: tuple[str, ...] = ()
-    decimal: str = "."
-    date_format: str | None = None
-
-    @property
-    def reading(self) -> Reading:
-        """How its text is read."""
-        return Reading(self.decimal, self.date_format)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +92,7 @@ class TableEncoding:
                 raise DataError(_without_name(where, frame, name))
             if reason is None or (is_asked and cells.given.any()):
                 own = {"kind": found.kind, **found.reading._asdict()}
-                column = _column(name, cells, rows, own, weights)
+                column = column_of(name, cells, rows, own, weights)
                 if column.kind != "category" or column.categories:
                     columns.append(column)
                     if column.kind == "number" and has_no_decimals(cells):
@@ -144,7 +108,7 @@ class TableEncoding:
                 if column.name in undecided:
                     own = {"kind": "number", "decimal": ",", "date_format": None}
                     cells = Cells(with_separator(frame, column.name))
-                    columns[number] = _column(column.name, cells, rows, own, weights)
+                    columns[number] = column_of(column.name, cells, rows, own, weights)
         return cls(tuple(columns)), notes
 
     @property
@@ -261,7 +225,7 @@ class TableEncoding:
     def from_json(cls, saved: Mapping[str, Any]) -> "TableEncoding":
         """From what `dataclasses.asdict` gives, by way of JSON."""
         parts = (saved["columns"], saved["targets"])
-        return cls(*(tuple(map(_read_column, part)) for part in parts))
+        return cls(*(tuple(map(read_column, part)) for part in parts))
 
 
 @functools.lru_cache(maxsize=16)
@@ -269,58 +233,10 @@ def _transformer(encoding: TableEncoding) -> "ColumnTransformer":
     return encoding.transformer()
 
 
-def _column(
-    name: str,
-    cells: Cells,
-    rows: np.ndarray,
-    own: dict[str, Any],
-    weights: Float[np.ndarray, " rows"] | None,
-) -> Column:
-    if own["kind"] == "category":
-        texts = cells.categories().iloc[rows]
-        counts, num_rows = texts.value_counts(), float(len(rows))
-        does_repeat = counts >= _LEAST_ROWS
-        if weights is not None:
-            of_rows = texts.to_frame("text").assign(weight=weights)
-            sums = of_rows.groupby("text", sort=False)["weight"].sum()
-            # Two rows repeat whatever the unit of weights; so does one that counts two.
-            does_repeat |= sums[counts.index] >= _LEAST_ROWS
-            counts = sums[counts.index]
-            num_rows = float(weights.sum())
-        counts = counts[does_repeat].sort_values(ascending=False, kind="stable")
-        common = counts[counts >= _LEAST_SHARE * num_rows].index[:_MOST_CATEGORIES]
-        return Column(name, categories=tuple(map(str, common)), **own)
-    reading = Reading(own["decimal"], own["date_format"])
-    values = cells.values(own["kind"], reading)[rows]
-    has_gaps = bool(np.isnan(values).any())
-    fill = 0.0 if np.isnan(values).all() else _median(values, weights)
-    return Column(name, fill=fill, has_gaps=has_gaps, **own)
-
-
-def _median(
-    values: Float[np.ndarray, " rows"], weights: Float[np.ndarray, " rows"] | None
-) -> float:
-    """Of the values that are given, each as often as its weight says."""
-    if weights is None:
-        return float(np.nanmedian(values))
-    given = ~np.isnan(values)
-    order = np.argsort(values[given], kind="stable")
-    ordered, below = values[given][order], np.cumsum(weights[given][order])
-    # Between two values where exactly half of the weight is below, up to rounding.
-    half = below[-1] / 2 * (1 + np.array([-1e-9, 1e-9]))
-    both = np.searchsorted(below, half, side="left")
-    return float(np.mean(ordered[np.minimum(both, len(ordered) - 1)]))
-
-
 def _as_encoded(cells: Cells, column: Column) -> Any:
     if column.kind == "category":
         return cells.categories().to_numpy(object)
     return cells.values(column.kind, column.reading)
-
-
-def _read_column(saved: Mapping[str, Any]) -> Column:
-    found: dict[str, Any] = {**saved, "categories": tuple(saved["categories"])}
-    return Column(**found)
 
 
 def with_separator(frame: "pd.DataFrame", name: str) -> "pd.Series":

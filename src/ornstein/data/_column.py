@@ -1,0 +1,104 @@
+"""What training rows showed of one column of a table."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from ._cells import Cells, Reading
+
+ColumnKind = Literal["number", "boolean", "date", "category"]
+
+_LEAST_SHARE = 0.01  # of the training rows: rarer categories count as others
+_LEAST_ROWS = 2
+_MOST_CATEGORIES = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """What training rows showed of a column.
+
+    Attributes:
+        name: in the table's header.
+        kind: of its cells; a date is days since 1970, a boolean 0 or 1.
+        fill: what an empty cell counts as: the training rows' median.
+        has_gaps: whether training rows had empty cells: then there is a feature that
+            says so.
+        categories: the common ones among the training rows, most common first; any
+            other cell has none of their features.
+        decimal: what stands before a number's decimals in text, `"."` or `","`.
+        date_format: of dates in text, as `strptime` takes it; `None` for ISO's.
+    """
+
+    name: str
+    kind: ColumnKind
+    fill: float = 0.0
+    has_gaps: bool = False
+    categories: tuple[str, ...] = ()
+    decimal: str = "."
+    date_format: str | None = None
+
+    @property
+    def reading(self) -> Reading:
+        """How its text is read."""
+        return Reading(self.decimal, self.date_format)
+
+
+def column_of(
+    name: str,
+    cells: Cells,
+    rows: np.ndarray,
+    own: dict[str, Any],
+    weights: Float[np.ndarray, " rows"] | None,
+) -> Column:
+    """What training rows show of a column.
+
+    Args:
+        name: of the column.
+        cells: of all rows.
+        rows: numbers of the training rows.
+        own: its kind, and how its text is read.
+        weights: of the training rows; by default each is 1.
+    """
+    if own["kind"] == "category":
+        texts = cells.categories().iloc[rows]
+        counts, num_rows = texts.value_counts(), float(len(rows))
+        does_repeat = counts >= _LEAST_ROWS
+        if weights is not None:
+            of_rows = texts.to_frame("text").assign(weight=weights)
+            sums = of_rows.groupby("text", sort=False)["weight"].sum()
+            # Two rows repeat whatever the unit of weights; so does one that counts two.
+            does_repeat |= sums[counts.index] >= _LEAST_ROWS
+            counts = sums[counts.index]
+            num_rows = float(weights.sum())
+        counts = counts[does_repeat].sort_values(ascending=False, kind="stable")
+        common = counts[counts >= _LEAST_SHARE * num_rows].index[:_MOST_CATEGORIES]
+        return Column(name, categories=tuple(map(str, common)), **own)
+    reading = Reading(own["decimal"], own["date_format"])
+    values = cells.values(own["kind"], reading)[rows]
+    has_gaps = bool(np.isnan(values).any())
+    fill = 0.0 if np.isnan(values).all() else _median(values, weights)
+    return Column(name, fill=fill, has_gaps=has_gaps, **own)
+
+
+def _median(
+    values: Float[np.ndarray, " rows"], weights: Float[np.ndarray, " rows"] | None
+) -> float:
+    """Of the values that are given, each as often as its weight says."""
+    if weights is None:
+        return float(np.nanmedian(values))
+    given = ~np.isnan(values)
+    order = np.argsort(values[given], kind="stable")
+    ordered, below = values[given][order], np.cumsum(weights[given][order])
+    # Between two values where exactly half of the weight is below, up to rounding.
+    half = below[-1] / 2 * (1 + np.array([-1e-9, 1e-9]))
+    both = np.searchsorted(below, half, side="left")
+    return float(np.mean(ordered[np.minimum(both, len(ordered) - 1)]))
+
+
+def read_column(saved: Mapping[str, Any]) -> Column:
+    """From what `dataclasses.asdict` gives, by way of JSON."""
+    found: dict[str, Any] = {**saved, "categories": tuple(saved["categories"])}
+    return Column(**found)
