@@ -93,7 +93,7 @@ def test_in_scikit_learns_company(iris):
 def test_weights_count_as_repeated_rows():
     """Catches weights that are passed over, or padding that is learned from.
 
-    Of so small a network two chains agree: over six seeds means differ by 0.012 at
+    Of so small a network two chains agree: over five seeds means differ by 0.012 at
     most, spreads by 6 %, and rows that count once have 2.3 times the spread.
     """
     rng = np.random.default_rng(0)
