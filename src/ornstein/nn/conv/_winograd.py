@@ -24,9 +24,10 @@ from ..._types import Array
 from ._geometry import Geometry
 from ._products import padded
 
-# Transformed tiles of one chunk. On one core of an AMD EPYC, kernel gradients of 128
-# images have, in GFLOP/s, with 2, 4, 8, 16 and 32 images at a time (best first: 1 to 3
-# MB but for the last but one, which is flat):
+# Transformed tiles of one chunk. Kernel gradients of 128 images by a rough version of
+# this file had, in GFLOP/s of one core's processor time (AMD EPYC, beside other jobs),
+# with so many images at a time:
+#                           2    4    8   16   32
 #   28×28, 32 channels     99   97   76   68   60
 #   14×14, 32              49   78   82   92   67
 #   32×32, 64             130  120  110  103   95
@@ -35,15 +36,17 @@ from ._products import padded
 _CHUNK_BYTES = 2**21
 
 # From how many channels on, of the fewer of the two sides, it beats Eigen. In GFLOP/s
-# of one core (AMD EPYC), Eigen's and this:
+# in a scan, measured in the same way, Eigen's and this (`benchmarks.conv --forms`):
 #                            convolution   kernel gradient
-#   32×32, 16 channels          90    70        47    47
-#   16×16, 32                  206   208        59    94
-#   28×28, 32                  188   172        71    99
-#   16×16, 64                  214   286        73   139
-#   32×32, 64                  137   239        35   130
-#   8×8, 128                   198   312        97   199
-#   4×4, 256                   178   225       124   212
+#   14×14, 32 channels         195   223        77    77
+#   16×16, 32                  200   197        57    82
+#   28×28, 32                  198   190        67    99
+#   8×8, 64                    205   327        83   137
+#   16×16, 64                  207   279        73   134
+#   32×32, 64                  134   221        35   114
+#   8×8, 128                   184   330        89   202
+#   4×4, 256                   180   358       129   239
+# Of 16 channels on 32×32 the rough version had 70 for 90, and 47 for 47.
 _CONV_CHANNELS, _GRADIENT_CHANNELS = 64, 32
 _LEAST_PIXELS = 16
 
