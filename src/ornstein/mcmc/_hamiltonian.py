@@ -14,6 +14,7 @@ from blackjax.mcmc.hmc import hmc_proposal
 from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
 from blackjax.mcmc.proposal import static_binomial_sampling
 
+from .._tree import pack, unpack
 from .._types import Array, Bool, Float, Params, PRNGKeyArray
 from ._base import MCMCInfo
 from ._metric import DiagonalMetric
@@ -48,24 +49,35 @@ def move_by_trajectory(
         The end of the trajectory as it was reached if it was accepted, otherwise the
         start with its momentum negated.
     """
-    metric = DiagonalMetric(state.inverse_mass)
+    like = state.position
+    metric = DiagonalMetric(pack(state.inverse_mass))
+    packed_fn = lambda q: log_density_fn(unpack(q, like))
     propose = hmc_proposal(
-        velocity_verlet(log_density_fn, metric.kinetic_energy),
+        velocity_verlet(packed_fn, metric.kinetic_energy),
         metric.kinetic_energy,
         state.step_size,
         num_integration_steps,
         sample_proposal=_metropolis if is_adjusted else _take_proposal,
     )
     start = integrator_state(state, momentum)
+    start = start._replace(
+        position=pack(start.position),
+        momentum=pack(start.momentum),
+        logdensity_grad=pack(start.logdensity_grad),
+    )
     # blackjax negates the proposal's momentum, which makes the move its own inverse;
     # negating the outcome's lets what was accepted go on and what was not turn back.
     end, info, _ = propose(key, start)
-    end = end._replace(momentum=jax.tree.map(jnp.negative, end.momentum))
+    end = end._replace(
+        position=unpack(end.position, like),
+        momentum=unpack(jax.tree.map(jnp.negative, end.momentum), like),
+        logdensity_grad=unpack(end.logdensity_grad, like),
+    )
     return end, MCMCInfo(
         acceptance_rate=info.acceptance_rate,
         is_accepted=info.is_accepted,
         is_divergent=info.is_divergent,
-        energy=metric.kinetic_energy(end.momentum) - end.logdensity,
+        energy=metric.kinetic_energy(pack(end.momentum)) - end.logdensity,
         num_gradients=jnp.asarray(num_integration_steps),
         step_size=state.step_size,
     )

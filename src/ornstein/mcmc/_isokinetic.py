@@ -3,7 +3,7 @@ r"""Dynamics of constant speed: the momentum is a direction $u$, $|u| = 1$.
 $dq = u\, dt$, $du = -(I - u u^\top) \nabla U / (d - 1)\, dt$: noise that turns u makes
 it forget where it came from, and then positions have the law $e^{-U}$ (Robnik et al.
 2023, section 2; Ver Steeg & Galstyan 2021). An exact path keeps U + K, where K is d - 1
-times the log of what the momentum's length would be. Trees are never made flat.
+times the log of what the momentum's length would be.
 """
 
 import operator
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from .._tree import normal_like
 from .._types import Array, Float, Params, PRNGKeyArray
@@ -55,14 +56,21 @@ def integrate(
     """
     position, direction, log_density, gradient = place
     direction, kinetic = turn(direction, gradient, _B * step_size)
-    for part in (1 - 2 * _B, _B):
+
+    def stage(carry: tuple[Place, Float[Array, ""]], part: Float[Array, ""]):
+        (position, direction, *_), kinetic = carry
         half = lambda q, u: q + (step_size / 2).astype(q.dtype) * u
         position = jax.tree.map(half, position, direction)
         log_density, gradient = jax.value_and_grad(log_density_fn)(position)
         direction, change = turn(direction, gradient, part * step_size)
-        kinetic += change
-    end = Place(position, direction, log_density, gradient)
-    return end, kinetic - (log_density - place.log_density)
+        place = Place(position, direction, log_density, gradient)
+        return (place, kinetic + change), None
+
+    # Scanned, so that the potential is compiled once.
+    parts = jnp.asarray([1 - 2 * _B, _B], kinetic.dtype)
+    start = Place(position, direction, log_density, gradient)
+    (end, kinetic), _ = lax.scan(stage, (start, kinetic), parts)
+    return end, kinetic - (end.log_density - place.log_density)
 
 
 def turn(

@@ -9,10 +9,10 @@ import operator
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from blackjax.mcmc.metrics import gaussian_euclidean
 from jax.flatten_util import ravel_pytree
 
+from .._tree import normal_like
 from .._types import Array, Bool, Float, Params, PRNGKeyArray, PyTree
 
 
@@ -27,7 +27,7 @@ class DiagonalMetric(eqx.Module):
 
     def sample_momentum(self, *, key: PRNGKeyArray) -> Params:
         """A draw of p."""
-        noise = optax.tree.random_like(key, self.inverse_mass)
+        noise = normal_like(self.inverse_mass, key=key)
         return jax.tree.map(lambda xi, m: xi / jnp.sqrt(m), noise, self.inverse_mass)
 
     def kinetic_energy(

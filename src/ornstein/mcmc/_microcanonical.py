@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tree import pack, unpack
 from .._types import Array, Bool, Float, Int, Params, PRNGKeyArray, RealScalar
 from ..potential import AbstractPotential
 from ._adaptive import check_positive
@@ -22,9 +23,9 @@ class MicrocanonicalState(AbstractState):
 
     Attributes:
         position: q.
-        direction: u, of length 1.
+        direction: u, of length 1; packed.
         log_density: $-U(q) / T$, nats.
-        gradient: of it.
+        gradient: of it; packed.
         step_size: ε, the distance of a step.
         decoherence_length: L, the distance over which u forgets itself.
         tuning: what the warm-up remembers; `None` if nothing is adapted.
@@ -139,8 +140,9 @@ class MicrocanonicalLangevin(AbstractKernel):
             )
         # Not weakly typed: the steps to come return an array of one type.
         position = jax.tree.map(lambda a: jnp.asarray(a, a.dtype), position)
-        log_density_fn = self._log_density_fn(potential)
-        log_density, gradient = jax.value_and_grad(log_density_fn)(position)
+        packed = pack(position)
+        log_density_fn = self._log_density_fn(potential, position)
+        log_density, gradient = jax.value_and_grad(log_density_fn)(packed)
         dtype = jax.tree.leaves(position)[0].dtype
         step_size = jnp.asarray(self.step_size, dtype)
         length = self.decoherence_length
@@ -148,12 +150,12 @@ class MicrocanonicalLangevin(AbstractKernel):
         is_tuned = self.adapt_step_size or self.adapt_decoherence_length
         return MicrocanonicalState(
             position=position,
-            direction=random_direction(position, key=key),
+            direction=random_direction(packed, key=key),
             log_density=log_density,
             gradient=gradient,
             step_size=step_size,
             decoherence_length=jnp.asarray(length, dtype),
-            tuning=start_tuning(step_size, position) if is_tuned else None,
+            tuning=start_tuning(step_size, packed) if is_tuned else None,
         )
 
     def step(
@@ -164,22 +166,25 @@ class MicrocanonicalLangevin(AbstractKernel):
         key: PRNGKeyArray,
     ) -> tuple[MicrocanonicalState, MicrocanonicalInfo]:
         """See `AbstractKernel`."""
-        before_key, after_key, again_key = jax.random.split(key, 3)
+        before_key, after_key = jax.random.split(key)
         step_size, length = state.step_size, state.decoherence_length
         half = step_size / 2 / length
+        packed = pack(state.position)
         direction = refresh(state.direction, half, key=before_key)
-        start = Place(state.position, direction, state.log_density, state.gradient)
-        end, error = integrate(self._log_density_fn(potential), start, step_size)
+        start = Place(packed, direction, state.log_density, state.gradient)
+        log_density_fn = self._log_density_fn(potential, state.position)
+        end, error = integrate(log_density_fn, start, step_size)
         end = end._replace(direction=refresh(end.direction, half, key=after_key))
         finite = [jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves((end, error))]
         is_finite = jnp.all(jnp.stack(finite))
-        again = random_direction(state.position, key=again_key)
+        # Of the noise of the refreshment that is taken back with the step.
+        again = random_direction(packed, key=after_key)
         there, here = (end, error), (start._replace(direction=again), 0.0 * length)
         end, error = jax.tree.map(
             lambda a, b: jnp.where(is_finite, a, b.astype(a.dtype)), there, here
         )
         state = MicrocanonicalState(
-            position=end.position,
+            position=unpack(end.position, state.position),
             direction=end.direction,
             log_density=end.log_density,
             gradient=end.gradient,
@@ -211,7 +216,12 @@ class MicrocanonicalLangevin(AbstractKernel):
         step_size, length = state.step_size, state.decoherence_length
         if self.adapt_decoherence_length:
             tuning, length = tune_length(
-                tuning, state.position, step_size, length, info.is_divergent, stage
+                tuning,
+                pack(state.position),
+                step_size,
+                length,
+                info.is_divergent,
+                stage,
             )
         if self.adapt_step_size:
             tuning, step_size = tune_step_size(
@@ -235,9 +245,10 @@ class MicrocanonicalLangevin(AbstractKernel):
         return state, info
 
     def _log_density_fn(
-        self, potential: AbstractPotential
+        self, potential: AbstractPotential, like: Params
     ) -> Callable[[Params], Float[Array, ""]]:
-        return lambda position: -potential(position) / self.temperature
+        """Of packed positions."""
+        return lambda q: -potential(unpack(q, like)) / self.temperature
 
 
 def _dim(position: Params) -> int:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from blackjax.mcmc.random_walk import RWState, build_rmh
 
+from .._tree import normal_like
 from .._types import Array, Float, Params, PRNGKeyArray, PyTree, RealScalar
 from ..potential import AbstractPotential
 from ._adaptive import AbstractAdaptiveKernel
@@ -142,7 +142,7 @@ def _normal_walk(state: MCMCState):
     """The symmetric proposal, at the state's scales."""
 
     def propose(key: PRNGKeyArray, position: Params) -> Params:
-        noise = optax.tree.random_like(key, position)
+        noise = normal_like(position, key=key)
         return jax.tree.map(
             lambda x, m, xi: x + state.step_size * jnp.sqrt(m) * xi,
             position,
