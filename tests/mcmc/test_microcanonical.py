@@ -13,6 +13,7 @@ from blackjax.mcmc.integrators import (
 from jax.flatten_util import ravel_pytree
 from mcmc.chains import run_chain, run_chains
 
+from ornstein._tree import normal_like
 from ornstein.mcmc import MicrocanonicalLangevin, warm_up_stages
 from ornstein.mcmc._isokinetic import Place, integrate, random_direction, refresh, turn
 from ornstein.mcmc._microcanonical_tuning import start_tuning, tune_length
@@ -58,7 +59,8 @@ def test_directions_forget_themselves_over_the_length(getkey):
     2 t / L (seen), and noise that is not shared out to the dimensions."""
     start = random_direction({"a": jnp.zeros(40)}, key=getkey())
     keys = jax.random.split(getkey(), 20_000)
-    ours = jax.vmap(lambda k: refresh(start, jnp.asarray(0.3), key=k))(keys)["a"]
+    turned = lambda k: refresh(start, jnp.asarray(0.3), normal_like(start, key=k))
+    ours = jax.vmap(turned)(keys)["a"]
     np.testing.assert_allclose(jnp.linalg.norm(ours, axis=1), 1.0, rtol=1e-5)
     theirs = jax.vmap(lambda k: partially_refresh_momentum(start, k, 0.3, 1.0))(keys)
     kept, their_kept = np.asarray(ours @ start["a"]), theirs["a"] @ start["a"]

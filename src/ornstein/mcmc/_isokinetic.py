@@ -103,9 +103,7 @@ def turn(
     return normalised(turned), (dim - 1) * (delta + jnp.log(growth / 2))
 
 
-def refresh(
-    direction: Params, over_length: Float[Array, ""], *, key: PRNGKeyArray
-) -> Params:
+def refresh(direction: Params, over_length: Float[Array, ""], noise: Params) -> Params:
     r"""A direction that forgets itself: $u' \propto u + \nu \xi$, $\xi \sim N(0, I)$.
 
     $\nu^2 = (e^{2 t / L} - 1) / d$ after a distance t.
@@ -113,11 +111,10 @@ def refresh(
     Args:
         direction: u.
         over_length: t / L.
-        key: of ξ.
+        noise: ξ.
     """
     dim = sum(leaf.size for leaf in jax.tree.leaves(direction))
     scale = jnp.sqrt(jnp.expm1(2 * over_length) / dim)
-    noise = normal_like(direction, key=key)
     return normalised(
         jax.tree.map(lambda u, xi: u + scale.astype(u.dtype) * xi, direction, noise)
     )

@@ -9,12 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._tree import pack, unpack
+from .._tree import normal_like, pack, unpack
 from .._types import Array, Bool, Float, Int, Params, PRNGKeyArray, RealScalar
 from ..potential import AbstractPotential
 from ._adaptive import check_positive
 from ._base import AbstractKernel, AbstractState, Stage
-from ._isokinetic import NUM_GRADIENTS, Place, integrate, random_direction, refresh
+from ._isokinetic import (
+    NUM_GRADIENTS,
+    Place,
+    integrate,
+    normalised,
+    random_direction,
+    refresh,
+)
 from ._microcanonical_tuning import Tuning, start_tuning, tune_length, tune_step_size
 
 
@@ -170,16 +177,17 @@ class MicrocanonicalLangevin(AbstractKernel):
         step_size, length = state.step_size, state.decoherence_length
         half = step_size / 2 / length
         packed = pack(state.position)
-        direction = refresh(state.direction, half, key=before_key)
+        direction = refresh(state.direction, half, normal_like(packed, key=before_key))
         start = Place(packed, direction, state.log_density, state.gradient)
         log_density_fn = self._log_density_fn(potential, state.position)
         end, error = integrate(log_density_fn, start, step_size)
-        end = end._replace(direction=refresh(end.direction, half, key=after_key))
+        noise = normal_like(packed, key=after_key)
+        end = end._replace(direction=refresh(end.direction, half, noise))
         finite = [jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves((end, error))]
         is_finite = jnp.all(jnp.stack(finite))
         # Of the noise of the refreshment that is taken back with the step.
-        again = random_direction(packed, key=after_key)
-        there, here = (end, error), (start._replace(direction=again), 0.0 * length)
+        back = start._replace(direction=normalised(noise))
+        there, here = (end, error), (back, 0.0 * length)
         end, error = jax.tree.map(
             lambda a, b: jnp.where(is_finite, a, b.astype(a.dtype)), there, here
         )

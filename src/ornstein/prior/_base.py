@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tree import pack, unpack
 from .._types import Array, Float, Params, PRNGKeyArray
 
 
@@ -82,10 +83,14 @@ class AbstractLeafPrior(AbstractPrior):
 
     def sample(self, like: Params, *, key: PRNGKeyArray) -> Params:
         """See `AbstractPrior`."""
-        leaves, treedef = jax.tree.flatten(like)
+        # What is one law for all entries is drawn packed, as `normal_like` is.
+        is_one = all(jnp.ndim(number) == 0 for number in jax.tree.leaves(self))
+        leaves = pack(like) if is_one else jax.tree.leaves(like)
         keys = jax.random.split(key, len(leaves))
         drawn = [self.leaf_sample(a, key=k) for a, k in zip(leaves, keys, strict=True)]
-        return jax.tree.unflatten(treedef, drawn)
+        if is_one:
+            return unpack(drawn, like)
+        return jax.tree.unflatten(jax.tree.structure(like), drawn)
 
     def cross_entropy(self, mean: Params, scale: Params) -> Float[Array, ""] | None:
         """See `AbstractPrior`."""

@@ -5,8 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from .._tree import normal_like
-from .._types import Array, ArrayLike, Float, Params, PRNGKeyArray
+from .._types import Array, ArrayLike, Float, PRNGKeyArray
 from ._base import AbstractLeafPrior, check_scale, check_shape
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -40,15 +39,6 @@ class GaussianPrior(AbstractLeafPrior):
         """See `AbstractLeafPrior`."""
         mean, scale = self._like(like)
         return mean + scale * jax.random.normal(key, like.shape, like.dtype)
-
-    def sample(self, like: Params, *, key: PRNGKeyArray) -> Params:
-        """See `AbstractPrior`."""
-
-        def moved(leaf: Array, z: Array) -> Array:
-            mean, scale = self._like(leaf)
-            return mean + scale * z
-
-        return jax.tree.map(moved, like, normal_like(like, key=key))
 
     def leaf_cross_entropy(
         self, mean: Float[Array, "*shape"], scale: Float[Array, "*shape"]
