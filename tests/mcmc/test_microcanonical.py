@@ -122,7 +122,9 @@ def tuned(kernel, num_warm_up=4000, num_steps=8000):
 
 def test_the_warm_up_finds_the_energy_variance_and_a_length():
     """Catches (seen) a sixth root of the wrong sign."""
-    chains = tuned(MicrocanonicalLangevin(1e-3))
+    chains = tuned(
+        MicrocanonicalLangevin(1e-3, start_energy_variance=0.5, end_energy_variance=0.1)
+    )
     info = chains.info
     variance = np.mean(np.square(info.energy_change), axis=1) / len(SCALES)
     # A sixth power: the step sizes of these chains are within a third of one another.
@@ -186,8 +188,9 @@ def test_less_energy_variance_is_less_biased():
         x = np.asarray(tuned(kernel, num_steps=12_000).positions, float)
         return abs(np.mean((x / SCALES) ** 2) - 1)
 
-    coarse, fine = bias(0.1), bias(5e-4)
+    coarse, usual, fine = bias(0.1), bias(0.01), bias(5e-4)
     assert 0.04 < coarse < 0.2
+    assert usual < 0.08
     assert fine < 0.04
 
 

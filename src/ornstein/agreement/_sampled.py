@@ -161,7 +161,10 @@ def mclmc(
         problem,
         prior_scale,
         effort,
-        MicrocanonicalLangevin(0.01),
+        # MILE's own variances of the energy.
+        MicrocanonicalLangevin(
+            0.01, start_energy_variance=0.5, end_energy_variance=0.1
+        ),
         key=key,
         num_warmup=thin * effort.num_warmup,
         thin=thin,
