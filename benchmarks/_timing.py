@@ -4,8 +4,10 @@ import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -104,7 +106,17 @@ def print_targets(targets: list[Target]) -> None:
 def write_json(
     path: Path, rows: Mapping[str, Mapping[str, Any]], targets: list[Target]
 ) -> None:
-    """Results with where they come from."""
+    """Results with where they come from.
+
+    Args:
+        path: a file; in a folder it is NAME-PROCESSOR.json, as ratios do not carry from
+            one kind of processor to another.
+        rows: what was timed.
+        targets: and aimed at.
+    """
+    if path.is_dir():
+        name, processor = Path(sys.argv[0]).stem, slug(_cpu())
+        path = path / f"{name}-{processor}.json"
     result = {
         "rows": rows,
         "targets": [t._asdict() | {"is_met": t.is_met} for t in targets],
@@ -130,6 +142,12 @@ def provenance() -> dict[str, Any]:
         "load_average": os.getloadavg(),
         "device": jax.devices()[0].device_kind,
     }
+
+
+def slug(cpu: str) -> str:
+    """A processor's name as part of a file's: `Intel(R) Xeon(R)` to `intel-xeon`."""
+    known = re.sub(r"\((?:r|tm)\)|\bcpu\b|@.*", " ", cpu.lower())
+    return "-".join(re.findall("[a-z0-9.]+", known)) or "unknown"
 
 
 def _commit() -> str | None:

@@ -1,6 +1,6 @@
 """Implicit BNNs: a step against PyTorch's and the deterministic twin's; their memory.
 
-    python -m benchmarks.implicit [--quick] [--json FILE]
+    python -m benchmarks.implicit [--quick] [--json PATH]
 
 A step of `fit` on batches of 128: LeNet with eight components and two draws a row
 against the same layers written in PyTorch, one draw against the same network without
@@ -106,7 +106,7 @@ def main(*, quick: bool = False, json: Path | None = None) -> None:
 
     Args:
         quick: few repeats, to see that it runs.
-        json: where to write the results.
+        json: where to write the results: a file, or a folder for NAME-PROCESSOR.json.
     """
     check_implicit_peer(key=jr.key(1))
     Console().print("PyTorch gives our loss and gradient on our noise.")

@@ -1,6 +1,6 @@
 """Latent SDEs: a step against torchsde's, memory over steps, and large latent spaces.
 
-    python -m benchmarks.latent [--quick] [--json FILE]
+    python -m benchmarks.latent [--quick] [--json PATH]
 
 One Adam step of the model of motion capture (16 sequences of 300 frames of 50 numbers,
 six latent dimensions, an Euler-Maruyama step a frame), with the loss and the gradient
@@ -184,7 +184,7 @@ def main(*, quick: bool = False, json: Path | None = None) -> None:
 
     Args:
         quick: few repeats and small sizes, to see that it runs.
-        json: where to write the results.
+        json: where to write the results: a file, or a folder for NAME-PROCESSOR.json.
     """
     jax.config.update("jax_enable_compilation_cache", False)
     check_latent_peer(key=jr.key(0))

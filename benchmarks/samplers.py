@@ -1,6 +1,6 @@
 """Our samplers and mean-field step against posteriors, bayesian-torch and blackjax.
 
-    python -m benchmarks.samplers [--quick] [--json FILE]
+    python -m benchmarks.samplers [--quick] [--json PATH]
 
 An MLP 784-400-400-10 on batches of 100 of 10,000 rows: a step of SGLD, of SGHMC (ten
 inner steps a call, each counted by itself) and of a mean-field posterior, batches drawn
@@ -138,7 +138,7 @@ def main(*, quick: bool = False, json: Path | None = None) -> None:
 
     Args:
         quick: few repeats, to see that it runs.
-        json: where to write the results.
+        json: where to write the results: a file, or a folder for NAME-PROCESSOR.json.
     """
     data_key, check_key = jr.split(jr.key(0))
     check_sampler_peers(sampler.make_classes(key=data_key), key=check_key)

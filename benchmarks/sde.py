@@ -1,6 +1,6 @@
 """Ours against a hand-written loop, diffrax and torchsde, on a toy SDE-BNN.
 
-    python -m benchmarks.sde [--quick] [--json FILE]
+    python -m benchmarks.sde [--quick] [--json PATH]
 
 One Adam step: 1,350 weights, 40 inputs, 16 weight paths, 20 steps on [0, 1], loss = fit
 plus path KL. Before anything is timed, all are checked to give our loss (and, where
@@ -147,7 +147,7 @@ def main(*, quick: bool = False, json: Path | None = None) -> None:
 
     Args:
         quick: few repeats and no long solves, to see that it runs.
-        json: where to write the results.
+        json: where to write the results: a file, or a folder for NAME-PROCESSOR.json.
     """
     # What compiles must compile, or compile times mean nothing.
     jax.config.update("jax_enable_compilation_cache", False)

@@ -1,6 +1,6 @@
 """What a request costs: a run's prediction of a few rows, after its first.
 
-    python -m benchmarks.service [--quick] [--json FILE]
+    python -m benchmarks.service [--quick] [--json PATH]
 
 A mean-field network with 50 hidden units and 32 draws, of eight numbers or of a table
 with numbers, gaps, categories, truths and dates, as `orn.load_run` reads it. A request

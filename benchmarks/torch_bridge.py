@@ -1,6 +1,6 @@
 """A training step through `ornstein.torch` against the same step in JAX alone.
 
-    python -m benchmarks.torch_bridge [--quick] [--json FILE]
+    python -m benchmarks.torch_bridge [--quick] [--json PATH]
 
 The image SDE-BNN of `image_step` (128 images of 28×28, one block of width 32, ten
 midpoint steps, 2.4 million parameters in a readout), and a small SDE-BNN of a table (64
@@ -112,7 +112,7 @@ def main(*, quick: bool = False, json: Path | None = None) -> None:
 
     Args:
         quick: one repeat, to see that it runs.
-        json: where to write the results.
+        json: where to write the results: a file, or a folder for NAME-PROCESSOR.json.
     """
     jax.config.update("jax_enable_compilation_cache", False)
     rows: dict[str, dict[str, Any]] = {}

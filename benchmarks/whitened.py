@@ -1,6 +1,6 @@
 """What whitened coordinates cost, beside the SDE-BNN whose solve they replace.
 
-    python -m benchmarks.whitened [--quick] [--json FILE]
+    python -m benchmarks.whitened [--quick] [--json PATH]
 
 An Adam step of the same model at the same solver and batch: `SDEBNN` (its posterior's
 drift, path KL, a draw of noise), a point over `whiten(model)` by increments and by four

@@ -126,13 +126,24 @@ def read(path: Path) -> Entry:
 
 
 class Folder:
-    """The files of a folder by name."""
+    """The files of a folder: NAME.json, or NAME-PROCESSOR.json for each processor."""
 
     def __init__(self, path: Path):
         self._path = path
 
     def __getattr__(self, name: str) -> Entry:
-        return read(self._path / f"{name}.json")
+        """The file of that name, or the newest of its processors."""
+        path = self._path / f"{name}.json"
+        if path.is_file():
+            return read(path)
+        return max(self.every(name), key=lambda entry: entry.provenance.time)
+
+    def every(self, name: str) -> Rows:
+        """Those of all processors."""
+        paths = sorted(self._path.glob(f"{name}-*.json"))
+        if not paths:
+            raise LookupError(f"{self._path.name} has no {name}.json")
+        return Rows(read(path) for path in paths)
 
 
 class Files(dict):

@@ -64,17 +64,31 @@ def table(rows: Sequence[Entry], *columns: tuple) -> str:
     )
 
 
-def targets(found: Entry) -> str:
-    """What a benchmark measured, beside what was aimed at."""
+def targets(found: Rows) -> str:
+    """What a benchmark measured on each processor, beside what was aimed at."""
+    names = dict.fromkeys(row.name for entry in found for row in entry.targets)
     lines = []
-    for row in found.targets:
-        aim = f"≥ {row.at_least:g}" if row.has("at_least") else ""
-        if row.has("at_most"):
-            aim = f"= {row.at_most:g}" if aim else f"≤ {row.at_most:g}"
-        form = ",.0f" if row.ratio > 1000 else ".2f"
-        missed = "" if row.is_met else ", missed"
-        lines.append([row.name, shown(row.ratio, form), f"{aim}{missed}"])
-    return _markdown("ratio | measured | aim", lines)
+    for name in names:
+        measured, aim = [], ""
+        for entry in found:
+            rows = entry.targets.where(name=name)
+            measured.append(_ratio(rows[0]) if rows else "–")
+            aim = _aim(rows[0]) if rows else aim
+        lines.append([name, *measured, aim])
+    processors = " | ".join(entry.provenance.cpu for entry in found)
+    return _markdown(f"ratio | {processors} | aim", lines)
+
+
+def _ratio(row: Entry) -> str:
+    missed = "" if row.is_met else ", missed"
+    return shown(row.ratio, ",.0f" if row.ratio > 1000 else ".2f") + missed
+
+
+def _aim(row: Entry) -> str:
+    aim = f"≥ {row.at_least:g}" if row.has("at_least") else ""
+    if row.has("at_most"):
+        return f"= {row.at_most:g}" if aim else f"≤ {row.at_most:g}"
+    return aim
 
 
 def exactness_table(rows: Rows) -> str:

@@ -9,8 +9,11 @@ import pytest
 pytest.importorskip("torchsde", reason="needs the extra `bench`")
 pytest.importorskip("bayesian_torch", reason="needs the extra `bench`")
 
+from benchmarks import _timing
 from benchmarks._timing import Target, interleaved
 from benchmarks.peers import check, implicit_check, sampler, sampler_check, toy
+from docs.records import Folder
+from docs.tables import targets
 
 
 @pytest.mark.slow
@@ -68,3 +71,19 @@ def test_a_target_can_be_missed():
     assert Target("", 4.1, at_least=4.0).is_met
     assert not Target("", 3.9, at_least=4.0).is_met
     assert not Target("", float("nan"), at_most=4.0).is_met
+
+
+def test_results_in_a_folder_name_the_processor(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["benchmarks/sde.py"])
+    monkeypatch.setattr(_timing, "_cpu", lambda: "Intel(R) Xeon(R) CPU @ 2.20GHz")
+    target = Target("ours / theirs", 0.5, at_most=1.0)
+    _timing.write_json(tmp_path, {"ours": {"ms": 1.0}}, [target])
+    monkeypatch.setattr(_timing, "_cpu", lambda: "AMD EPYC")
+    missed = Target("ours / theirs", 2.0, at_most=1.0)
+    _timing.write_json(tmp_path, {"ours": {"ms": 2.0}}, [missed])
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["sde-amd-epyc.json", "sde-intel-xeon.json"]
+    table = targets(Folder(tmp_path).every("sde"))
+    assert "| ours / theirs | 2.00, missed | 0.50 | ≤ 1 |" in table
+    with pytest.raises(LookupError, match=r"no latent\.json"):
+        _ = Folder(tmp_path).latent
