@@ -109,12 +109,13 @@ def write_json(
     """Results with where they come from.
 
     Args:
-        path: a file; in a folder it is NAME-PROCESSOR.json, as ratios do not carry from
-            one kind of processor to another.
+        path: a file that ends in .json; or a folder, for NAME-PROCESSOR.json there, as
+            ratios do not carry from one kind of processor to another.
         rows: what was timed.
         targets: and aimed at.
     """
-    if path.is_dir():
+    if path.suffix != ".json":
+        path.mkdir(parents=True, exist_ok=True)
         name, processor = Path(sys.argv[0]).stem, slug(_cpu())
         path = path / f"{name}-{processor}.json"
     result = {

@@ -1,5 +1,6 @@
 """Files of `results` as templates ask for them: by name, and strict about names."""
 
+import datetime
 import json
 import math
 import re
@@ -125,6 +126,12 @@ def read(path: Path) -> Entry:
     return Entry(json.loads(path.read_text(encoding="utf-8")), path.name)
 
 
+def newest(entries: Rows) -> Entry:
+    """By the time of their making."""
+    when = lambda entry: datetime.datetime.fromisoformat(entry.provenance.time)
+    return max(entries, key=when)
+
+
 class Folder:
     """The files of a folder: NAME.json, or NAME-PROCESSOR.json for each processor."""
 
@@ -134,9 +141,11 @@ class Folder:
     def __getattr__(self, name: str) -> Entry:
         """The file of that name, or the newest of its processors."""
         path = self._path / f"{name}.json"
-        if path.is_file():
-            return read(path)
-        return max(self.every(name), key=lambda entry: entry.provenance.time)
+        if not path.is_file():
+            return newest(self.every(name))
+        if any(self._path.glob(f"{name}-*.json")):
+            raise LookupError(f"{path.name} and those of processors: which is meant?")
+        return read(path)
 
     def every(self, name: str) -> Rows:
         """Those of all processors."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.records import Entry, Files, Rows, Values, read, shown
+from docs.records import Entry, Files, Rows, Values, newest, read, shown
 
 _NUM_SPLITS = 20
 _JUDGED = {
@@ -65,23 +65,21 @@ def table(rows: Sequence[Entry], *columns: tuple) -> str:
 
 
 def targets(found: Rows) -> str:
-    """What a benchmark measured on each processor, beside what was aimed at."""
-    names = dict.fromkeys(row.name for entry in found for row in entry.targets)
+    """What a benchmark measured on each processor, beside the newest run's aims."""
     lines = []
-    for name in names:
-        measured, aim = [], ""
-        for entry in found:
-            rows = entry.targets.where(name=name)
-            measured.append(_ratio(rows[0]) if rows else "–")
-            aim = _aim(rows[0]) if rows else aim
-        lines.append([name, *measured, aim])
+    for aim in newest(found).targets:
+        rows = [entry.targets.where(name=aim.name) for entry in found]
+        measured = [_ratio(of[0].ratio, aim) if of else "–" for of in rows]
+        lines.append([aim.name, *measured, _aim(aim)])
     processors = " | ".join(entry.provenance.cpu for entry in found)
     return _markdown(f"ratio | {processors} | aim", lines)
 
 
-def _ratio(row: Entry) -> str:
-    missed = "" if row.is_met else ", missed"
-    return shown(row.ratio, ",.0f" if row.ratio > 1000 else ".2f") + missed
+def _ratio(ratio: float, aim: Entry) -> str:
+    is_low = aim.has("at_least") and not ratio >= aim.at_least
+    is_high = aim.has("at_most") and not ratio <= aim.at_most
+    missed = ", missed" if is_low or is_high else ""
+    return shown(ratio, ",.0f" if ratio > 1000 else ".2f") + missed
 
 
 def _aim(row: Entry) -> str:

@@ -118,6 +118,8 @@ def _groups(leaves: Sequence[Array]) -> list[list[int]]:
     """The numbers of the leaves that share an array, in order."""
     groups: dict[Any, list[int]] = {}
     for number, leaf in enumerate(leaves):
-        name = leaf.dtype if leaf.size <= _SMALL else number
+        # As JAX has it: NumPy's float64 is its float32.
+        dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
+        name = dtype if leaf.size <= _SMALL else number
         groups.setdefault(name, []).append(number)
     return list(groups.values())

@@ -12,6 +12,7 @@ import scipy.stats
 
 from ornstein import nn
 from ornstein.prior import (
+    AbstractLeafPrior,
     ByLeaf,
     DistributionPrior,
     GaussianPrior,
@@ -142,3 +143,55 @@ def test_refuses_what_is_no_prior():
         DistributionPrior(dist.Normal(np.zeros(2), 1.0).to_event(1))
     with pytest.raises(ValueError, match="choose one on the whole line"):
         DistributionPrior(dist.Gamma(1.0, 1.0))
+
+
+class _FanIn(AbstractLeafPrior):
+    """A user's: the law of a leaf depends on its shape."""
+
+    scale: float
+
+    def leaf_log_prob(self, value):
+        return -0.5 * value.shape[-1] * (value / self.scale) ** 2
+
+    def leaf_sample(self, like, *, key):
+        z = jax.random.normal(key, like.shape, like.dtype)
+        return self.scale * like.shape[-1] ** -0.5 * z
+
+    def leaf_cross_entropy(self, mean, scale):
+        del mean, scale
+
+    def leaf_check(self, shape, name):
+        del shape, name
+
+
+def test_draws_leaf_by_leaf_what_has_a_law_of_its_leaf(getkey):
+    """Catches leaves that are drawn together though their laws differ (seen)."""
+    like = {"a": jnp.zeros((10, 100)), "b": jnp.zeros((1000, 1))}
+    drawn = _FanIn(1.0).sample(like, key=getkey())
+    assert float(drawn["a"].std()) == pytest.approx(0.1, rel=0.15)
+    assert float(drawn["b"].std()) == pytest.approx(1.0, rel=0.15)
+    like = {"a": jnp.zeros(3), "b": jnp.zeros(3)}
+    expanded = DistributionPrior(dist.Normal(0.0, 1.0).expand([3]))
+    assert jax.tree.map(jnp.shape, expanded.sample(like, key=getkey())) == {
+        "a": (3,),
+        "b": (3,),
+    }
+    scales = GaussianPrior(jnp.array([1e-3, 1.0, 1e3])).sample(like, key=getkey())
+    assert np.all(np.argsort(abs(scales["a"])) == [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "prior", [GaussianPrior(0.5), LaplacePrior(0.5), ScaleMixturePrior()]
+)
+def test_draws_together_what_has_one_law(prior, getkey):
+    """One program of random bits, not one a leaf; and leaves that differ."""
+    like = {"a": jnp.zeros((20, 30)), "b": jnp.zeros((30, 20)), "c": jnp.zeros(600)}
+    drawn = prior.sample(like, key=getkey())
+    assert jax.tree.map(jnp.shape, drawn) == jax.tree.map(jnp.shape, like)
+    flat = [np.ravel(a) for a in jax.tree.leaves(drawn)]
+    assert abs(np.corrcoef(flat)[0, 1]) < 0.2
+    assert abs(np.corrcoef(flat)[0, 2]) < 0.2
+    count = lambda like: str(
+        jax.make_jaxpr(lambda k: prior.sample(like, key=k))(jax.random.key(0))
+    ).count("random_bits")
+    assert count(like) == count(like["a"])

@@ -77,10 +77,10 @@ class MicrocanonicalLangevin(AbstractKernel):
     again; over a distance L the direction forgets itself. There is no test, so that the
     chain is **biased** by its step size, by $O(\varepsilon^2)$, and chains that agree
     with one another (R-hat) do not show it: on a Gaussian the variances are off by
-    about a tenth at an energy variance of 0.1 a dimension, by a twentieth at the 0.01
-    where the warm-up ends (`ornstein reproduce exactness`). It is for posteriors of
-    many dimensions, as networks have, in which it moves far at little cost; where the
-    law must be exact, take `HMC`. A step goes as far as ε, however steep it is there.
+    about a tenth at an energy variance of 0.1 a dimension, and by half of that at the
+    0.01 where the warm-up ends. It is for posteriors of many dimensions, as networks
+    have, in which it moves far at little cost; where the law must be exact, take `HMC`.
+    A step goes as far as ε, however steep it is there.
 
     The warm-up is MILE's: the step size for which the error in energy has the variance
     wanted, which falls from `start_energy_variance` to `end_energy_variance` a
@@ -88,7 +88,7 @@ class MicrocanonicalLangevin(AbstractKernel):
     time. Departs from Sommer et al. in the energy's variances, of which theirs are 0.5
     and 0.1: where the data hold few of many dimensions, as in an SDE-BNN over its
     paths, an error that is small for each of them is large for these (yacht, 2,758
-    weights: with theirs RMSE 2.1 and an R-hat of 1.01, with ours 0.5, by `HMC` 0.3; our
+    weights: with theirs RMSE 2.1 and an R-hat of 1.01, with ours 0.6, by `HMC` 0.5; our
     steps are a third shorter). Also in the parts of the warm-up (3/5, 1/5, 1/5), and in
     counting effective samples by batch means. No mass is adapted: theirs is none.
 

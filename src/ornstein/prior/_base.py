@@ -1,6 +1,7 @@
 """Priors over the parameters of a network."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -43,7 +44,15 @@ class AbstractPrior(eqx.Module):
 
 
 class AbstractLeafPrior(AbstractPrior):
-    """A prior that treats every leaf alike: its methods are about one leaf."""
+    """A prior that treats every leaf alike: its methods are about one leaf.
+
+    Attributes:
+        is_one_law: whether all entries of leaves of any shape have the same law where
+            the prior's own arrays are single numbers. Then small leaves are drawn
+            together, in fewer and smaller programs.
+    """
+
+    is_one_law: ClassVar[bool] = False
 
     @abc.abstractmethod
     def leaf_log_prob(self, value: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -83,8 +92,9 @@ class AbstractLeafPrior(AbstractPrior):
 
     def sample(self, like: Params, *, key: PRNGKeyArray) -> Params:
         """See `AbstractPrior`."""
-        # What is one law for all entries is drawn packed, as `normal_like` is.
-        is_one = all(jnp.ndim(number) == 0 for number in jax.tree.leaves(self))
+        # Packed, as `normal_like` is, where that changes nothing.
+        numbers = jax.tree.leaves(self)
+        is_one = self.is_one_law and all(jnp.ndim(number) == 0 for number in numbers)
         leaves = pack(like) if is_one else jax.tree.leaves(like)
         keys = jax.random.split(key, len(leaves))
         drawn = [self.leaf_sample(a, key=k) for a, k in zip(leaves, keys, strict=True)]

@@ -1,6 +1,7 @@
 """The normal prior."""
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,8 @@ class GaussianPrior(AbstractLeafPrior):
 
     scale: Float[Array, "..."]
     mean: Float[Array, "..."]
+
+    is_one_law: ClassVar[bool] = True
 
     def __init__(self, scale: ArrayLike = 1.0, *, mean: ArrayLike = 0.0):
         check_scale("scale", scale)

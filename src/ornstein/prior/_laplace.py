@@ -1,6 +1,7 @@
 """The double-exponential prior."""
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,8 @@ class LaplacePrior(AbstractLeafPrior):
     """
 
     scale: Float[Array, "..."]
+
+    is_one_law: ClassVar[bool] = True
 
     def __init__(self, scale: ArrayLike = 1.0):
         check_scale("scale", scale)

@@ -1,6 +1,7 @@
 """Two normals of different widths: the prior of Bayes by Backprop."""
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -30,6 +31,8 @@ class ScaleMixturePrior(AbstractLeafPrior):
     mixture: float = eqx.field(static=True)
     wide_scale: float = eqx.field(static=True)
     narrow_scale: float = eqx.field(static=True)
+
+    is_one_law: ClassVar[bool] = True
 
     def __init__(
         self,
