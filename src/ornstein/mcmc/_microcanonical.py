@@ -87,9 +87,10 @@ class MicrocanonicalLangevin(AbstractKernel):
     dimension; then L from the spread of the positions, then from their correlation in
     time. Departs from Sommer et al. in the energy's variances, of which theirs are 0.5
     and 0.1: where the data hold few of many dimensions, as in an SDE-BNN over its
-    paths, an error that is small for each of them is large for these (yacht, 2,758
-    weights: with theirs RMSE 2.1 and an R-hat of 1.01, with ours 0.6, by `HMC` 0.5; our
-    steps are a third shorter). Also in the parts of the warm-up (3/5, 1/5, 1/5), and in
+    paths, an error that is small for each of them is large for these (yacht's split 0,
+    one seed, 2,758 weights: with theirs RMSE 2.1 and an R-hat of 1.01, with ours 0.6,
+    by `HMC` 0.5; our steps are a third shorter). Also in the parts of the warm-up (3/5,
+    1/5, 1/5), and in
     counting effective samples by batch means. No mass is adapted: theirs is none.
 
     Args:
