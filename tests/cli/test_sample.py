@@ -171,7 +171,7 @@ def scores_of(samples, prepared):
         ("--num-samples 0", "--num-samples must be positive"),
         ("--num-warmup -1", "--num-warmup must not be negative"),
         ("--kernel sghmc --momentum 1.0", "--momentum must be at least 0 and below 1"),
-        ("--step-size -1", "must be positive"),
+        ("--step-size -1", "--step-size must be positive, got -1.0"),
         ("--kernel gibbs", "--kernel"),
         ("--kernel constant-sgd --step-size 0.1", "finds its own"),
         ("--width 0", "--width"),

@@ -1,5 +1,7 @@
 """What chains' options cannot be."""
 
+import math
+
 from .._sentence import Option, OptionError, does_nothing
 from ._chain_starts import FROM_MEMBERS
 from ._kernels import SOME_ROWS, build_kernel, is_minibatch
@@ -27,6 +29,9 @@ def check_sampling(options: SamplingOptions) -> None:
         raise OptionError(
             "{num_warmup} must not be negative, got {}", options.num_warmup
         )
+    step_size = options.step_size
+    if step_size is not None and not 0 < step_size < math.inf:
+        raise OptionError("{step_size} must be positive, got {}.", step_size)
     if not 0 <= options.momentum < 1:
         raise OptionError(
             "{momentum} must be at least 0 and below 1, got {}.",
