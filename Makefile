@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n 2
 DEMO := $(BIN)/ornstein train --data digits --out runs/demo --overwrite
-BENCHMARKS := sde image_step samplers implicit latent whitened service torch_bridge
+BENCHMARKS := sde image_step networks samplers implicit latent whitened service torch_bridge
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	--constraint constraints.txt
 

@@ -1,32 +1,39 @@
 """Convolutions inside loops and for many kernels: ours against XLA's own.
 
-    python benchmarks/conv.py
+    python -m benchmarks.conv [--slow | --forms | --choose] [--repeats N]
 
 Prints milliseconds a call (median, compiling apart) and ratios. On 2 quiet cores,
 "gradient in a scan / outside" should be near 1 for ours, and near 40 for XLA's. With
-`--forms` it prints instead, in GFLOP/s of the plain convolution's operations, what
-Eigen and Winograd make of the 3×3 shapes of `nn`: the numbers beside the thresholds of
-`nn/conv/_winograd.py`.
+`--choose` it measures every form of every convolution of the networks in `nn`, in a
+scan, and writes what this kind of processor takes into `nn/conv/measured.json` (some
+ten minutes). With `--forms` it prints the GFLOP/s of the form taken for the 3×3 shapes,
+in a scan and outside.
 """
 
 import argparse
-import itertools
+import json
+import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from ornstein import nn
 from ornstein.nn import ConvBlock, conv2d, num_parameters
-from ornstein.nn.conv import _forms, _winograd
-from ornstein.nn.conv._geometry import Geometry
+from ornstein.nn.conv import ConvCall, _choice, _forms, recorded_convs
 
-SHAPES = ((28, 32), (14, 32), (16, 32), (32, 16), (8, 64), (16, 64), (32, 64), (8, 128))
-SHAPES += ((4, 256), (4, 512))
+from ._timing import provenance
+
+_MOST_NUMBERS = 128 * 28 * 28 * 32  # of an operand: fewer images where they are large
+_MOST_OPERATIONS = 8e9
 
 
 def lax_conv(x, kernel):
@@ -83,63 +90,188 @@ def block_in_a_scan(block: ConvBlock, num_steps: int) -> tuple[Callable, ConvBlo
     return loss, arrays
 
 
-def gflops(fn: Callable, a, b, *, in_scan: bool, operations: int, repeats: int):
-    """Of one call: of several in a loop, or of one by itself."""
-    num_calls = 4 if in_scan else 1
+def gflops(
+    fn: Callable, a: Any, b: Any, *, in_scan: bool, operations: float, repeats: int
+) -> float:
+    """Of one call: of four in a loop, on images of their own, or of one by itself."""
+    if in_scan:
+        a, b = (jnp.stack([operand] * 4) for operand in (a, b))
 
     def run(a, b):
-        def step(shift, _):
-            out = fn(a + shift, b)
-            return 1e-20 * out.ravel()[0], None  # or the calls would be one
+        if not in_scan:
+            return fn(a, b)
+        step = lambda most, pair: (jnp.maximum(most, jnp.max(fn(*pair))), None)
+        return lax.scan(step, jnp.zeros(()), (a, b))[0]
 
-        return lax.scan(step, jnp.zeros(()), None, length=num_calls)[0]
-
-    compiled = jax.jit(run if in_scan else fn).lower(a, b).compile()
+    compiled = jax.jit(run).lower(a, b).compile()
     jax.block_until_ready(compiled(a, b))
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
         jax.block_until_ready(compiled(a, b))
         times.append(time.perf_counter() - start)
+    num_calls = 4 if in_scan else 1
     return operations * num_calls / statistics.median(times) / 1e9
 
 
+def networks() -> Iterator[tuple[Callable, tuple[int, int, int]]]:
+    """Those of `nn` with convolutions, and the images that they are for."""
+    keys = iter(jax.random.split(jax.random.key(0), 20))
+    at = lambda block: partial(block, 0.5)
+    yield nn.LeNet(key=next(keys)), (28, 28, 1)
+    yield nn.AlexNet(10, key=next(keys)), (224, 224, 3)
+    yield at(nn.ConvBlock(3, 32, key=next(keys))), (28, 28, 3)
+    for channels, size in ((8, 14), (16, 16), (64, 16), (64, 8), (128, 8)):
+        width = max(32, channels)
+        block = nn.NormedConvBlock(channels, width, key=next(keys))
+        yield at(block), (size, size, channels)
+    for depth, size in ((20, 32), (18, 224)):
+        yield nn.ResNet(depth, 10, norm=None, key=next(keys)), (size, size, 3)
+    for width in (0.25, 1.0):
+        yield nn.VGG16(10, width=width, norm=None, key=next(keys)), (32, 32, 3)
+    for depth, widen in ((16, 2), (28, 10)):
+        yield nn.WideResNet(depth, widen, 10, norm=None, key=next(keys)), (32, 32, 3)
+
+
+def shapes() -> list[ConvCall]:
+    """The convolutions of `networks`, and those that their gradients are made of."""
+    with recorded_convs() as calls:
+        for network, image_shape in networks():
+            x = jax.ShapeDtypeStruct((1, *image_shape), jnp.float32)
+            eqx.filter_eval_shape(network, x)
+    calls += [
+        ConvCall(
+            _forms._phases(call.geometry, call.num_in)[0],
+            call.num_out,
+            call.geometry.stride**2 * call.num_in,
+            call.dtype,
+            is_transposed=False,
+        )
+        for call in calls
+    ]
+    return [
+        call
+        for call in dict.fromkeys(call._replace(is_transposed=False) for call in calls)
+        if _forms._dense(call.geometry) is None
+    ]
+
+
+def operands(
+    call: ConvCall,
+) -> tuple[dict[_choice.Face, tuple[jax.Array, jax.Array]], float]:
+    """The pair of each face, and the plain convolution's operations."""
+    geometry, num_in, num_out, dtype, _ = call
+    image, out = (math.prod(s) for s in (geometry.image_shape, geometry.out_shape))
+    taps = math.prod(geometry.kernel_shape)
+    each = 2 * out * taps * num_in * num_out
+    num = max(1, round(_MOST_NUMBERS / max(image * num_in, out * num_out)))
+    num = max(1, min(128, num, round(_MOST_OPERATIONS / each)))
+    rng = np.random.default_rng(0)
+    normal = lambda *shape: jnp.asarray(rng.standard_normal(shape, np.float32), dtype)
+    x = normal(num, *geometry.image_shape, num_in)
+    kernel = normal(*geometry.kernel_shape, num_in, num_out)
+    g = normal(num, *geometry.out_shape, num_out)
+    pairs: dict[_choice.Face, tuple[jax.Array, jax.Array]] = {
+        "conv": (x, kernel),
+        "input gradient": (g, kernel),
+        "kernel gradient": (x, g),
+    }
+    return pairs, num * each
+
+
+def choose(repeats: int) -> None:
+    """Measure every form, and write down the speeds for this processor."""
+    path = Path(_choice.__file__).with_name(_choice.TABLE)
+    table = json.loads(path.read_text()) if path.exists() else {}
+    rows: list[dict[str, Any]] = []
+    calls = shapes()
+    # Convolutions first: the phases of input gradients are made of them.
+    for face, forms in _forms.FORMS.items():
+        for call in calls:
+            geometry, what = call.geometry, (call.num_in, call.num_out, call.dtype)
+            pairs, operations = operands(call)
+            speeds = {
+                name: gflops(
+                    partial(form.run, geometry),
+                    *pairs[face],
+                    in_scan=True,
+                    operations=operations,
+                    repeats=repeats,
+                )
+                for name, form in forms.items()
+                if form.suits(geometry, *what)
+            }
+            rows.append(
+                {
+                    "face": face,
+                    "image": geometry.image_shape,
+                    "taps": geometry.kernel_shape,
+                    "stride": geometry.stride,
+                    "channels": what[:2],
+                    "gflops": {name: round(speed, 1) for name, speed in speeds.items()},
+                }
+            )
+            print(rows[-1], flush=True)
+        table[_choice.processor()] = {"provenance": provenance(), "shapes": rows}
+        write_table(path, table)
+        _choice._table.cache_clear()
+        _choice._nearest.cache_clear()
+
+
+def write_table(path: Path, table: dict[str, Any]) -> None:
+    """One line for each shape, so that a change can be read."""
+    parts = []
+    for processor, measured in table.items():
+        rows = ",\n".join("      " + json.dumps(row) for row in measured["shapes"])
+        parts.append(
+            f"  {json.dumps(processor)}: {{\n"
+            f'    "provenance": {json.dumps(measured["provenance"])},\n'
+            f'    "shapes": [\n{rows}\n    ]\n  }}'
+        )
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
 def forms(repeats: int) -> None:
-    """The table of shapes: Eigen's form, Winograd's, and the one that is taken."""
-    never = lambda *_: False
-    pays = (_winograd.conv_pays, _winograd.gradient_pays)
-    pairs = (
-        (_forms.cpu_conv, _winograd.conv),
-        (_forms.cpu_kernel_gradient, _winograd.kernel_gradient),
-    )
-    print("\n128 images, GFLOP/s: convolution, kernel gradient (Eigen, Winograd)")
-    for (size, channels), in_scan in itertools.product(SHAPES, (False, True)):
-        keys = jax.random.split(jax.random.key(0), 3)
-        x, g = (jax.random.normal(k, (128, size, size, channels)) for k in keys[:2])
-        kernel = jax.random.normal(keys[2], (3, 3, channels, channels))
-        geometry = Geometry(1, ((1, 1), (1, 1)), (size, size), (3, 3))
-        what = {
-            "in_scan": in_scan,
-            "operations": 2 * 128 * size**2 * 9 * channels**2,
-            "repeats": repeats,
-        }
-        row = f"{size}×{size}, {channels:3d}, {'in a scan' if in_scan else 'alone'}"
-        taken = []
-        for pair, does_pay, other in zip(pairs, pays, (kernel, g), strict=True):
-            _winograd.conv_pays = _winograd.gradient_pays = never
-            speeds = [gflops(partial(f, geometry), x, other, **what) for f in pair]
-            _winograd.conv_pays, _winograd.gradient_pays = pays
-            taken.append(speeds[does_pay(geometry, channels, channels, x.dtype)])
-            row += "  " + " ".join(f"{speed:4.0f}" for speed in speeds)
-        print(f"{row}  gradient / convolution {taken[1] / taken[0]:.2f}", flush=True)
+    """The form taken for each 3×3 shape, in a scan and by itself."""
+    faces: dict[_choice.Face, Callable] = {
+        "conv": _forms.cpu_conv,
+        "kernel gradient": _forms.cpu_kernel_gradient,
+    }
+    print("\nGFLOP/s: convolution, kernel gradient")
+    for call in shapes():
+        geometry, num_in, num_out, *_ = call
+        if geometry.kernel_shape != (3, 3):
+            continue
+        pairs, operations = operands(call)
+        names = _forms.forms_of_all(geometry, num_in, num_out, call.dtype)
+        (height, width), stride = geometry.image_shape, geometry.stride
+        row = f"{height}×{width}, {num_in} to {num_out}, stride {stride}:"
+        for in_scan in (True, False):
+            speeds = [
+                gflops(
+                    partial(fn, geometry),
+                    *pairs[face],
+                    in_scan=in_scan,
+                    operations=operations,
+                    repeats=repeats,
+                )
+                for face, fn in faces.items()
+            ]
+            where = "in a scan" if in_scan else "alone"
+            row += f"  {where} {speeds[0]:4.0f} {speeds[1]:4.0f}"
+            row += f" ({speeds[1] / speeds[0]:.2f})"
+        print(f"{row}  {names['conv']}; {names['kernel gradient']}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--slow", action="store_true", help="also XLA's in a scan")
-    parser.add_argument("--forms", action="store_true", help="the table of shapes")
+    parser.add_argument("--forms", action="store_true", help="the forms taken")
+    parser.add_argument("--choose", action="store_true", help="measure them anew")
     options = parser.parse_args()
+    if options.choose:
+        return choose(options.repeats)
     if options.forms:
         return forms(options.repeats)
     repeats, num_steps = options.repeats, 10

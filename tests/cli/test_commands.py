@@ -13,6 +13,7 @@ import pytest
 import ornstein as orn
 from ornstein.cli import main
 from ornstein.cli.commands import _train
+from ornstein.nn.conv._forms import FORMS
 from ornstein.recipe import Keys, Recipe, prepare
 from ornstein.train import ProgressBar
 
@@ -179,6 +180,20 @@ def test_info_as_json(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["data"]["digits"]["where"] == "built in"
     assert "inducing" in found["experiments"]
+
+
+def test_info_of_a_run_names_the_forms_of_its_convolutions(tmp_path: Path, capsys):
+    """Catches a face that is mixed up with another, and a run without images."""
+    folder = str(tmp_path / "run")
+    train = ["train", "--data", "digits", "--model", "sdebnn", "--out", folder]
+    assert main([*train, "--width", "4", "--epochs", "1", "--test-draws", "2"]) == 0
+    capsys.readouterr()
+    assert main(["info", folder, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["convolutions"]
+    assert rows
+    assert all(row["images"].count("×") == 2 for row in rows)
+    assert {row["kernel gradient"] for row in rows} <= set(FORMS["kernel gradient"])
+    assert main(["info", folder, "--recipes"]) == 2
 
 
 @pytest.mark.slow

@@ -77,4 +77,8 @@ from .architectures import (
     WideResNet as WideResNet,
     fixup as fixup,
 )
-from .conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose
+from .conv import (
+    conv2d as conv2d,
+    conv2d_transpose as conv2d_transpose,
+    conv_form as conv_form,
+)

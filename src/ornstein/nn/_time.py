@@ -7,6 +7,7 @@ number an output feature. Vectors that multiply t start as standard normals (the
 fan-in is 1), c starts at 0.
 """
 
+import math
 from collections.abc import Callable
 
 import equinox as eqx
@@ -66,7 +67,7 @@ class Concat(eqx.Module):
         """Evaluate at time t."""
         ones = jnp.ones((*_pixels(self.layer, x), 1), x.dtype)
         y = self.layer(x)
-        return y + expand_like(t * self.layer.apply_weight(self.time_weight, ones), y)
+        return y + _for_each(t * self.layer.apply_weight(self.time_weight, ones), y)
 
 
 class ConcatCoord(eqx.Module):
@@ -110,7 +111,7 @@ class ConcatCoord(eqx.Module):
         coords = (t * jnp.ones((), x.dtype), rows[:, None], columns[None, :])
         coords = jnp.stack([jnp.broadcast_to(c, (height, width)) for c in coords], -1)
         y = self.layer(x)
-        return y + expand_like(self.layer.apply_weight(self.coord_weight, coords), y)
+        return y + _for_each(self.layer.apply_weight(self.coord_weight, coords), y)
 
 
 class Squash(eqx.Module):
@@ -261,6 +262,18 @@ class Hyper(eqx.Module):
             self.heads,
         )
         return layer(x)
+
+
+def _for_each(v: Array, y: Array) -> Array:
+    """`v` for each of the leading axes that `y` has more, as a matrix product.
+
+    Its gradient is a sum over images for each pixel, which XLA's CPU backend takes 4 ms
+    for as a reduction and 0.2 ms as a product (128 images of 28×28, 32 channels).
+    """
+    if v.ndim < 3:
+        return expand_like(v, y)
+    num = math.prod(y.shape[: y.ndim - v.ndim])
+    return (jnp.ones((num, 1), v.dtype) @ v.reshape(1, -1)).reshape(y.shape)
 
 
 def _pixels(layer: AbstractLayer, x: Array) -> tuple[int, ...]:

@@ -11,8 +11,16 @@ import pytest
 from jax import lax
 
 from ornstein.nn import conv2d, conv2d_transpose
-from ornstein.nn.conv import _winograd
+from ornstein.nn.conv import (
+    _choice,
+    _products,
+    _winograd,
+    conv_form,
+    forms_of_all,
+    recorded_convs,
+)
 from ornstein.nn.conv._forms import (
+    FORMS,
     cpu_input_gradient,
     cpu_kernel_gradient,
     plain_input_gradient,
@@ -52,9 +60,8 @@ def assert_close(got, expected, tolerance=1e-12):
     )
 
 
-# Channels choose the form: bands (few), shifts of x or g, Winograd's (many), a
-# convolution; so do kernels
-# of 1×1 or as large as the image, and tiny images. Sizes 6×5 and 7×4: odd and even in
+# Kernels of 1×1 or as large as the image are dense products; few and odd channels, tiny
+# images and Winograd's 3×3 have forms of their own. Sizes 6×5 and 7×4: odd and even in
 # both places; stride 2 leaves remainders.
 CASES = [
     # taps, stride, padding, channels, images
@@ -108,6 +115,127 @@ def test_conv2d_is_lax_conv(getkey, taps, stride, padding, channels, images):
     assert_close(value_and_pullback(ours), value_and_pullback(theirs))
 
 
+@pytest.mark.parametrize(("taps", "stride", "padding", "channels", "images"), CASES)
+@pytest.mark.usefixtures("x64")
+def test_every_form_is_the_convolution(
+    getkey, monkeypatch, taps, stride, padding, channels, images
+):
+    """Also of shapes for which it is never the fastest; shifts one image at a time."""
+    monkeypatch.setattr(_products, "_CHUNK_BYTES", 1)
+    x, kernel = random_pair(getkey(), images=images, taps=taps, channels=channels)
+    conv = functools.partial(reference, stride=stride, padding=padding)
+    with recorded_convs() as calls:
+        jax.eval_shape(
+            functools.partial(conv2d, stride=stride, padding=padding), x, kernel
+        )
+    geometry, *what, _ = calls[0]
+    y, pullback = jax.vjp(conv, x, kernel)
+    g = normal(getkey(), y.shape)
+    dx, dk = pullback(g)
+    operands = {
+        "conv": (x, kernel, y),
+        "input gradient": (g, kernel, dx),
+        "kernel gradient": (x, g, dk),
+    }
+    for face, forms in FORMS.items():
+        a, b, expected = operands[face]
+        for name, form in forms.items():
+            if form.suits(geometry, *what):
+                got = form.run(geometry, a, b)
+                np.testing.assert_allclose(
+                    got, expected, rtol=0, atol=1e-11, err_msg=f"{face}: {name}"
+                )
+
+
+def test_every_form_is_tried_above():
+    """Catches a form that no case of `CASES` suits."""
+    met = set()
+    for taps, stride, padding, channels, images in CASES:
+        with recorded_convs() as calls:
+            conv = functools.partial(conv2d, stride=stride, padding=padding)
+            shapes = (*images, channels[0]), (taps, taps, *channels)
+            jax.eval_shape(conv, *(jax.ShapeDtypeStruct(s, float) for s in shapes))
+        geometry, *what, _ = calls[0]
+        met |= {
+            (face, name)
+            for face, forms in FORMS.items()
+            for name, form in forms.items()
+            if form.suits(geometry, *what)
+        }
+    assert met == {(face, name) for face, forms in FORMS.items() for name in forms}
+
+
+def test_a_form_that_is_asked_for_is_taken_where_it_exists(getkey):
+    """Winograd's 16 products; a 1×1 kernel and a stride fall back."""
+    x, kernel = random_pair(
+        getkey(), images=(3, 8, 8), channels=(8, 8), dtype=np.float32
+    )
+
+    def products(x, kernel, stride=1):
+        grad = jax.grad(lambda *a: jnp.sum(conv2d(*a, stride=stride) ** 2), (0, 1))
+        traced = jax.jit(lambda *a: grad(*a)).trace(x, kernel)
+        return traced.lower(lowering_platforms=("cpu",)).as_text().count("dot_general")
+
+    with conv_form("winograd"):
+        assert products(x, kernel) == 3 * 16
+        assert products(x, kernel, stride=2) < 16
+        assert products(x, kernel[:1, :1]) < 16
+        same = jax.jit(lambda *a: conv2d(*a))(x, kernel)
+    with conv_form("direct"):
+        assert products(x, kernel) == 0
+    assert_close(conv2d(x, kernel), same, 1e-5)
+
+
+def test_the_fastest_form_of_the_nearest_shape_is_taken(monkeypatch):
+    """Catches a table that is not read, and a simple form lost to a small gain."""
+    row = {"face": "conv", "taps": [3, 3], "stride": 1}
+    near = row | {"image": [16, 16], "channels": [32, 32]}
+    far = row | {"image": [64, 64], "channels": [512, 512]}
+    speeds = {"direct": 100.0, "band": 999.0}
+    rows = [
+        near | {"gflops": speeds | {"winograd": 120.0}},
+        far | {"gflops": speeds | {"winograd": 105.0}},
+    ]
+    monkeypatch.setattr(_choice, "_table", lambda: rows)
+    _choice._nearest.cache_clear()
+    try:
+        taken = [
+            _choice.choose("conv", FORMS["conv"], geometry, num, num, np.float32)
+            for geometry, num in (
+                (Geometry(1, ((1, 1), (1, 1)), (14, 14), (3, 3)), 40),
+                (Geometry(1, ((1, 1), (1, 1)), (32, 32), (3, 3)), 256),
+            )
+        ]
+    finally:
+        _choice._nearest.cache_clear()
+    assert taken == ["winograd", "direct"]
+
+
+@pytest.mark.parametrize("here", ["amd avx512", "arm64", "intel avx2"])
+def test_a_processor_that_was_not_measured_takes_another_ones_forms(monkeypatch, here):
+    monkeypatch.setattr(_choice, "processor", lambda: here)
+    rows = _choice._table.__wrapped__()
+    faces = {row["face"] for row in rows}
+    assert faces == set(FORMS)
+    assert all(set(row["gflops"]) <= set(FORMS[row["face"]]) for row in rows)
+
+
+def test_recorded_convs_are_those_of_the_program():
+    x, kernel = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 5))
+    with recorded_convs() as calls:
+        jax.eval_shape(conv2d, x, kernel)
+        jax.eval_shape(functools.partial(conv2d_transpose, stride=2), x, kernel)
+    jax.eval_shape(conv2d, x, kernel)
+    down, up = calls
+    assert (down.num_in, down.num_out, down.is_transposed) == (3, 5, False)
+    assert (up.num_in, up.num_out, up.is_transposed) == (5, 3, True)
+    assert up.geometry.image_shape == (16, 16)
+    names = forms_of_all(up.geometry, up.num_in, up.num_out, up.dtype)
+    assert set(names) == set(FORMS)
+    with pytest.raises(ValueError, match="`name` must be one of"), conv_form("fft"):
+        pass
+
+
 @pytest.mark.parametrize("pads", [((1, 1), (1, 1)), ((2, 0), (0, 3)), ((0, 0), (0, 0))])
 @pytest.mark.parametrize("num_tiles_at_once", [1, 12, 1000])
 @pytest.mark.usefixtures("x64")
@@ -132,7 +260,6 @@ def test_winograd_rounds_as_it_says(getkey):
     x, kernel = random_pair(
         getkey(), images=(8, 16, 16), channels=(64, 64), dtype=np.float32
     )
-    assert _winograd.conv_pays(geometry, 64, 64, x.dtype)
     y, pullback = jax.vjp(reference, x, kernel)
     g = normal(getkey(), y.shape, np.float32)
     largest = lambda a: float(jnp.max(jnp.abs(a)))
@@ -141,7 +268,7 @@ def test_winograd_rounds_as_it_says(getkey):
         (_winograd.kernel_gradient(geometry, x, g), pullback(g)[1]),
     ):
         assert largest(ours - theirs) < 1e-5 * largest(theirs)
-    assert not _winograd.conv_pays(geometry, 64, 64, jnp.bfloat16)
+    assert not _winograd.suits(geometry, jnp.bfloat16)
 
 
 @pytest.mark.parametrize("taps", [2, 3, 5])

@@ -9,8 +9,18 @@ import jax
 import tyro
 
 from ...data import list_data
-from ...recipe import MAX_CHAIN_ROWS, PRESETS, list_recipes, provenance, versions
+from ...recipe import (
+    MAX_CHAIN_ROWS,
+    PRESETS,
+    list_recipes,
+    load_run,
+    provenance,
+    versions,
+)
 from ...studies import EXPERIMENTS
+from ...train import RunFolder
+from .._convolutions import list_convolutions
+from .._run_folder import reading
 from .._terminal import Terminal
 
 _DOWNLOADED = ("mnist", "fashion_mnist", "cifar10", "cifar100")
@@ -20,19 +30,27 @@ _DOWNLOADED = ("mnist", "fashion_mnist", "cifar10", "cifar100")
 class Info:
     """Versions, device, data sets and where they are, presets, experiments.
 
+    Of a run: its model, and the form that each convolution takes on this machine.
+
     Attributes:
+        run_folder: what `ornstein train` wrote, to say which forms it takes.
         data_dir: the folder of downloaded sets; ORNSTEIN_DATA by default.
         recipes: the recipes of `ornstein reproduce table1` instead, by data set, model
             and scale, and how many numbers each trains.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
+    run_folder: Annotated[
+        Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[RUN]")
+    ] = None
     data_dir: Path | None = None
     recipes: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
+        if self.run_folder is not None:
+            return self._of_run(self.run_folder, terminal, command)
         if self.recipes:
             rows = list_recipes()
             _show_recipes(rows, terminal)
@@ -69,6 +87,31 @@ class Info:
             "presets": presets,
             "experiments": experiments,
             "cache": cache,
+            "provenance": origin,
+        }
+
+    def _of_run(self, folder: Path, terminal: Terminal, command: str) -> dict[str, Any]:
+        if self.recipes or self.data_dir is not None:
+            raise ValueError(
+                "A run is told about by itself: leave --recipes and --data-dir out."
+            )
+        with reading(RunFolder.open(folder).path):
+            run = load_run(folder)
+        data, kind = run.prepared.data, type(run.fit.model).__name__
+        rows = list_convolutions(run)
+        origin = provenance(
+            command, seed=run.prepared.recipe.training.seed, seconds=0.0
+        )
+        terminal.say(f"{folder}: {kind}, of {data.name}; device: {origin['device']}")
+        if rows:
+            terminal.grid("Convolutions, and the forms they take here", rows)
+        else:
+            terminal.say("No convolutions: the data are no images.")
+        return {
+            "run": str(folder),
+            "model": kind,
+            "data": data.name,
+            "convolutions": rows,
             "provenance": origin,
         }
 

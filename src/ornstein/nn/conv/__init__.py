@@ -1,3 +1,10 @@
 """2-D convolutions that stay fast inside loops, gradients and many-kernel batches."""
 
-from ._conv import conv2d as conv2d, conv2d_transpose as conv2d_transpose
+from ._choice import conv_form as conv_form
+from ._conv import (
+    ConvCall as ConvCall,
+    conv2d as conv2d,
+    conv2d_transpose as conv2d_transpose,
+    recorded_convs as recorded_convs,
+)
+from ._forms import forms_of_all as forms_of_all

@@ -1,13 +1,18 @@
 """2-D convolutions that stay fast inside loops, gradients and many-kernel batches."""
 
+import contextlib
+import contextvars
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import jax
 from jax import lax
 from jax.custom_batching import custom_vmap
+from jax.typing import DTypeLike
 
 from ..._types import Array, Float
+from ._choice import preferred_form
 from ._forms import (
     cpu_conv,
     cpu_input_gradient,
@@ -17,6 +22,46 @@ from ._forms import (
     plain_kernel_gradient,
 )
 from ._geometry import Geometry, Pads
+
+
+class ConvCall(NamedTuple):
+    """One convolution of a program.
+
+    Attributes:
+        geometry: its static numbers; of a transposed one, those of its adjoint.
+        num_in: channels of the geometry's images.
+        num_out: of its outputs.
+        dtype: of both.
+        is_transposed: whether the program goes from outputs to images.
+    """
+
+    geometry: Geometry
+    num_in: int
+    num_out: int
+    dtype: DTypeLike
+    is_transposed: bool
+
+
+_calls: contextvars.ContextVar[list[ConvCall] | None] = contextvars.ContextVar(
+    "_calls", default=None
+)
+
+
+@contextlib.contextmanager
+def recorded_convs() -> Iterator[list[ConvCall]]:
+    """The convolutions that are traced within the context, in a list that grows."""
+    calls: list[ConvCall] = []
+    token = _calls.set(calls)
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
+
+
+def _record(call: ConvCall) -> None:
+    calls = _calls.get()
+    if calls is not None:
+        calls.append(call)
 
 
 def _batched(
@@ -34,9 +79,13 @@ def _batched(
             that a further one can join it.
     """
 
-    # Cached, so that JAX's own caches meet the same functions again.
+    # Cached, so that JAX's own caches meet the same functions again; for each form that
+    # is asked for, or those caches would give an earlier one.
     @functools.cache
-    def build(geometry: Geometry) -> Callable[[Array, Array], Array]:
+    def build(
+        geometry: Geometry, preferred: str | None
+    ) -> Callable[[Array, Array], Array]:
+        del preferred
         on_cpu = functools.partial(cpu_fn, geometry)
         elsewhere = functools.partial(plain_fn, geometry)
 
@@ -64,7 +113,7 @@ def _batched(
 
         return call
 
-    return lambda geometry, a, b: build(geometry)(a, b)
+    return lambda geometry, a, b: build(geometry, preferred_form())(a, b)
 
 
 # The trio is closed under differentiation (see `_forms.py`), to any order. The
@@ -185,6 +234,7 @@ def conv2d(
             f"A kernel of {kernel_shape} does not fit images of {image_shape} padded "
             f'by {pads}: use a smaller kernel or padding="SAME".'
         )
+    _record(ConvCall(geometry, *kernel.shape[2:], x.dtype, is_transposed=False))
     y = _conv(geometry, x.reshape(-1, *x.shape[-3:]), kernel)
     return y.reshape(*x.shape[:-3], *y.shape[1:])
 
@@ -223,5 +273,7 @@ def conv2d_transpose(
     kernel_shape = (kernel.shape[0], kernel.shape[1])
     pads = _same_pads(image_shape, kernel_shape, stride)
     geometry = Geometry(stride, pads, image_shape, kernel_shape)
-    y = _input_gradient(geometry, x.reshape(-1, *x.shape[-3:]), kernel.swapaxes(2, 3))
+    kernel = kernel.swapaxes(2, 3)
+    _record(ConvCall(geometry, *kernel.shape[2:], x.dtype, is_transposed=True))
+    y = _input_gradient(geometry, x.reshape(-1, *x.shape[-3:]), kernel)
     return y.reshape(*x.shape[:-3], *y.shape[1:])

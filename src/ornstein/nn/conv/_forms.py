@@ -9,9 +9,8 @@ of x, k and g, and its partial derivatives are
 
 XLA's CPU backend is fast only on what an ordinary network's forward pass contains:
 NHWC images, HWIO kernels, undilated images. Its own gradients are about 40 times
-slower inside a loop (jax issue 12868), hence this file; and with few channels matrix
-products are faster still (`_products.py`). The thresholds below were measured inside
-`lax.scan`, on 128 images.
+slower inside a loop (jax issue 12868), hence this file. Which of a face's forms is the
+fastest depends on the shape and on the processor: `_choice.py` has it measured.
 """
 
 import math
@@ -19,32 +18,37 @@ import math
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import DTypeLike
 
 from ..._types import Array
 from . import _winograd
+from ._choice import Face, Form, Forms, choose
 from ._geometry import Geometry, Pads
-from ._products import BAND, IMAGE, PIXEL, SHIFTS, Product, band_pieces, band_waste
+from ._products import (
+    BAND,
+    IMAGE,
+    PIXEL,
+    SHIFTS,
+    Product,
+    band_pieces,
+    band_waste,
+    shifts_bytes,
+    shifts_kernel_gradient,
+)
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
 
-# Up to how many channels, times the waste of `BAND`, it beats Eigen. In ms, Eigen's
-# (or shifts') and the band's, on two cores and 128 images:
-#                             convolution   input gradient   kernel gradient
-# 28×28, 1 to 6, 5×5 (1.6)     3.3   0.6      12.5   0.4        5.3   1.2
-# 32×32, 3 to 16 (6)           5.0   2.2      10.8   1.9        7.4   4.3
-# 28×28, 3 to 32 (6)           3.2   2.3       5.1   2.9        5.3   4.0
-# 16×16, 4 to 32 (8)           1.0   1.6       1.2   1.4        0.8   2.8
-# 12×12, 6 to 16, 5×5 (9.6)    1.0   0.8       2.4   0.4        0.9   0.7
-# 16×16, 8 to 16 (16)          1.3   2.0       2.5   0.9        2.3   4.6
-# 32×32, 16 to 16 (32)         7.9  17.6       7.9   9.3       10.7  21.5
-_BAND, _BAND_INPUT = 6.5, 10.0
-
-# The input gradient adds up its pieces in one loop that asks of each pixel which of
-# them it is in. Inside a network that loop is repeated where its result is used: a
-# step of ResNet-32 with 8, 16 and 32 channels on 28×28 pixels, 21 pieces, takes 0.92 s
-# with the band and 0.14 s without (64 images, one core). LeNet's 10 pieces halve its
-# step.
+# The input gradient of a band adds up its pieces in one loop that asks of each pixel
+# which of them it is in. Inside a network that loop is repeated where its result is
+# used: a step of ResNet-32 with 8, 16 and 32 channels on 28×28 pixels, 21 pieces, takes
+# 0.92 s with the band and 0.14 s without (64 images, one core), which no measurement of
+# the gradient by itself shows. LeNet's 10 pieces halve its step.
 _MOST_PIECES = 16
+
+# Beyond these what a form makes of the images is not worth its memory.
+_MOST_BAND = 40  # channels times the waste
+_MOST_SHIFTED_PIXELS = 16  # of the output, for all images at once
+_MOST_SHIFTED_BYTES = 2**24  # of one image
 
 
 def _convolve(
@@ -86,7 +90,7 @@ def plain_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     return dk
 
 
-# For the CPU.
+# For the CPU. What is a dense product is always taken as one.
 
 
 def _dense(geometry: Geometry) -> Product | None:
@@ -100,54 +104,73 @@ def _dense(geometry: Geometry) -> Product | None:
     return None
 
 
-def _pays(geometry: Geometry, num_channels: int, most: float) -> bool:
-    """Whether the band costs less than what few channels cost Eigen."""
-    return num_channels * band_waste(geometry) <= most
-
-
-def _pays_backwards(geometry: Geometry, num_channels: int) -> bool:
-    """The same of the input gradient."""
-    is_cheap = _pays(geometry, num_channels, _BAND_INPUT)
-    return is_cheap and band_pieces(geometry) <= _MOST_PIECES
-
-
 def cpu_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
-    num_in, num_out = kernel.shape[2:]
     dense = _dense(geometry)
     if dense is not None:
         return dense.conv(geometry, x, kernel)
-    if _pays(geometry, num_in, _BAND):
-        return BAND.conv(geometry, x, kernel)
-    if geometry.stride == 1 and _pays_backwards(geometry.flipped, num_out):
-        return BAND.input_gradient(geometry.flipped, x, _flip(kernel))
-    if math.prod(geometry.out_shape) <= 4:
-        # Eigen falls to 6 GFLOP/s a core on images of 2×2 (128 to 128 channels: 22.9
-        # ms, and so 2.1), and is back at 81 on those of 4×4.
-        return SHIFTS.conv(geometry, x, kernel)
-    if _winograd.conv_pays(geometry, num_in, num_out, x.dtype):
-        return _winograd.conv(geometry, x, kernel)
-    # An odd number of channels keeps Eigen off its vectorised path; with many the copy
-    # costs what it gains.
-    if num_in % 2 == 1 and 1 < num_in < 16:
-        extra = -num_in % 4
-        x = jnp.pad(x, ((0, 0), (0, 0), (0, 0), (0, extra)))
-        kernel = jnp.pad(kernel, ((0, 0), (0, 0), (0, extra), (0, 0)))
-    return _convolve(x, kernel, geometry.stride, geometry.pads)
+    return CONV[form_of("conv", geometry, *kernel.shape[2:], x.dtype)].run(
+        geometry, x, kernel
+    )
 
 
 def cpu_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
-    """The polyphase form: one convolution to stride² · C channels, then interleave.
-
-    Along one axis dx[p] = Σ_j g[j] k[p + a - s j], with a the zeros padded before and
-    s the stride. At p = s i + r only the taps k[s d + r + a], d = i - j, take part: an
-    ordinary convolution over i for each phase r, and no zeros are ever inserted. At
-    stride 1 there is one phase, and its kernel is k flipped.
-    """
     dense = _dense(geometry)
     if dense is not None:
         return dense.input_gradient(geometry, g, kernel)
-    if _pays_backwards(geometry, kernel.shape[2]):
-        return BAND.input_gradient(geometry, g, kernel)
+    name = form_of("input gradient", geometry, *kernel.shape[2:], g.dtype)
+    return INPUT_GRADIENT[name].run(geometry, g, kernel)
+
+
+def cpu_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
+    dense = _dense(geometry)
+    if dense is not None:
+        return dense.kernel_gradient(geometry, x, g)
+    name = form_of("kernel gradient", geometry, x.shape[3], g.shape[3], x.dtype)
+    return KERNEL_GRADIENT[name].run(geometry, x, g)
+
+
+def form_of(
+    face: Face, geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
+) -> str:
+    """The name of the form that the CPU takes."""
+    if _dense(geometry) is not None:
+        return "dense"
+    return choose(face, FORMS[face], geometry, num_in, num_out, dtype)
+
+
+def forms_of_all(
+    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
+) -> dict[Face, str]:
+    """The forms of a convolution and its two gradients, in words."""
+    names: dict[Face, str] = {}
+    for face in FORMS:
+        name = form_of(face, geometry, num_in, num_out, dtype)
+        if name == "phases":
+            phased, _ = _phases(geometry, num_in)
+            inner = (phased, num_out, geometry.stride**2 * num_in, dtype)
+            name = f"phases, {form_of('conv', *inner)}"
+        names[face] = name
+    return names
+
+
+def _direct_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
+    return _convolve(x, kernel, geometry.stride, geometry.pads)
+
+
+def _filled_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
+    """With channels of zeros, to a multiple of four: odd ones aren't vectorised."""
+    extra = -x.shape[3] % 4
+    x = jnp.pad(x, ((0, 0), (0, 0), (0, 0), (0, extra)))
+    kernel = jnp.pad(kernel, ((0, 0), (0, 0), (0, extra), (0, 0)))
+    return _direct_conv(geometry, x, kernel)
+
+
+def _flipped_band_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
+    return BAND.input_gradient(geometry.flipped, x, _flip(kernel))
+
+
+def _phases(geometry: Geometry, num_in: int) -> tuple[Geometry, tuple]:
+    """The convolution of the polyphase form, and how its kernel is padded."""
     stride = geometry.stride
     phases, out_pads = [], []
     for axis in (0, 1):
@@ -159,39 +182,37 @@ def cpu_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
         low = -(stride * first + before)
         phases.append((num_taps, low, stride * num_taps - low - taps))
         num_rows = -(-size // stride)
-        out_pads.append((last, num_rows - g.shape[1 + axis] - last + num_taps - 1))
+        num_out = geometry.out_shape[axis]
+        out_pads.append((last, num_rows - num_out - last + num_taps - 1))
     (rows, *row_pad), (columns, *column_pad) = phases
+    pads = (out_pads[0], out_pads[1])
+    phased = Geometry(1, pads, geometry.out_shape, (rows, columns))
+    return phased, (tuple(row_pad), tuple(column_pad), (0, 0), (0, 0))
+
+
+def _phases_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
+    """The polyphase form: one convolution to stride² · C channels, then interleave.
+
+    Along one axis dx[p] = Σ_j g[j] k[p + a - s j], with a the zeros padded before and
+    s the stride. At p = s i + r only the taps k[s d + r + a], d = i - j, take part: an
+    ordinary convolution over i for each phase r, and no zeros are ever inserted. At
+    stride 1 there is one phase, and its kernel is k flipped.
+    """
+    stride = geometry.stride
     num_in, num_out = kernel.shape[2:]
-    kernel = jnp.pad(kernel, (tuple(row_pad), tuple(column_pad), (0, 0), (0, 0)))
+    phased, kernel_pads = _phases(geometry, num_in)
+    rows, columns = phased.kernel_shape
+    kernel = jnp.pad(kernel, kernel_pads)
     kernel = kernel.reshape(rows, stride, columns, stride, num_in, num_out)
     kernel = jnp.flip(kernel, (0, 2)).transpose(0, 2, 5, 1, 3, 4)
     kernel = kernel.reshape(rows, columns, num_out, stride**2 * num_in)
-    pads = (out_pads[0], out_pads[1])
-    phased = Geometry(1, pads, (g.shape[1], g.shape[2]), (rows, columns))
     dx = interleave(cpu_conv(phased, g, kernel), stride)
     height, width = geometry.image_shape
     return dx[:, :height, :width]
 
 
-def cpu_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
-    num_in, num_out = x.shape[3], g.shape[3]
-    num_taps = math.prod(geometry.kernel_shape)
-    undilated = geometry.stride == 1
-    dense = _dense(geometry)
-    if dense is not None:
-        return dense.kernel_gradient(geometry, x, g)
-    # With the roles of x and g exchanged, the gradient is the kernel flipped.
-    if _pays(geometry, num_in, _BAND):
-        return BAND.kernel_gradient(geometry, x, g)
-    if undilated and _pays(geometry.flipped, num_out, _BAND):
-        return _flip(BAND.kernel_gradient(geometry.flipped, g, x))
-    if num_taps * num_in <= 36:
-        return SHIFTS.kernel_gradient(geometry, x, g)
-    if undilated and num_taps * num_out <= 72:
-        return _flip(SHIFTS.kernel_gradient(geometry.flipped, g, x))
-    if _winograd.gradient_pays(geometry, num_in, num_out, x.dtype):
-        return _winograd.kernel_gradient(geometry, x, g)
-    # Channels as the batch, the batch as channels, g as the kernel.
+def _direct_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
+    """Channels as the batch, the batch as channels, g as the kernel."""
     pads = tuple(
         (low, (rows - 1) * geometry.stride + taps - size - low)
         for (low, _), rows, taps, size in zip(
@@ -206,6 +227,100 @@ def cpu_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
         x.transpose(3, 1, 2, 0), g.transpose(1, 2, 0, 3), 1, pads, geometry.stride
     )
     return dk.transpose(1, 2, 0, 3)
+
+
+# With the roles of x and g exchanged, the kernel gradient is the kernel flipped.
+
+
+def _flipped_band_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
+    return _flip(BAND.kernel_gradient(geometry.flipped, g, x))
+
+
+def _flipped_shifts_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
+    return _flip(shifts_kernel_gradient(geometry.flipped, g, x))
+
+
+def _always(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
+    del geometry, num_in, num_out, dtype
+    return True
+
+
+def _has_odd_channels(
+    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
+) -> bool:
+    del geometry, num_out, dtype
+    return num_in % 2 == 1 and 1 < num_in < 16
+
+
+def _has_few_channels(
+    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
+) -> bool:
+    del num_out, dtype
+    return num_in * band_waste(geometry) <= _MOST_BAND
+
+
+def _has_few_pieces(
+    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
+) -> bool:
+    few_channels = _has_few_channels(geometry, num_in, num_out, dtype)
+    return few_channels and band_pieces(geometry) <= _MOST_PIECES
+
+
+def _is_tiny(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
+    del num_in, num_out, dtype
+    return math.prod(geometry.out_shape) <= _MOST_SHIFTED_PIXELS
+
+
+def _fits(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
+    del num_out
+    return shifts_bytes(geometry, num_in, dtype) <= _MOST_SHIFTED_BYTES
+
+
+def _tiles_suit(
+    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
+) -> bool:
+    del num_in, num_out
+    return _winograd.suits(geometry, dtype)
+
+
+def _flipped(suits):
+    """The same of g in place of x, which is there at stride 1."""
+
+    def check(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
+        return geometry.stride == 1 and suits(geometry.flipped, num_out, num_in, dtype)
+
+    return check
+
+
+CONV: Forms = {
+    "direct": Form(_direct_conv, _always),
+    "filled": Form(_filled_conv, _has_odd_channels),
+    "band": Form(BAND.conv, _has_few_channels),
+    "flipped band": Form(_flipped_band_conv, _flipped(_has_few_pieces)),
+    "shifts": Form(SHIFTS.conv, _is_tiny),
+    "winograd": Form(_winograd.conv, _tiles_suit),
+}
+"""XLA's own; bands, of x or towards g; shifted images; Winograd's tiles."""
+
+INPUT_GRADIENT: Forms = {
+    "phases": Form(_phases_input_gradient, _always),
+    "band": Form(BAND.input_gradient, _has_few_pieces),
+}
+
+KERNEL_GRADIENT: Forms = {
+    "direct": Form(_direct_kernel_gradient, _always),
+    "shifts": Form(shifts_kernel_gradient, _fits),
+    "flipped shifts": Form(_flipped_shifts_kernel_gradient, _flipped(_fits)),
+    "band": Form(BAND.kernel_gradient, _has_few_channels),
+    "flipped band": Form(_flipped_band_kernel_gradient, _flipped(_has_few_channels)),
+    "winograd": Form(_winograd.kernel_gradient, _tiles_suit),
+}
+
+FORMS: dict[Face, Forms] = {
+    "conv": CONV,
+    "input gradient": INPUT_GRADIENT,
+    "kernel gradient": KERNEL_GRADIENT,
+}
 
 
 def interleave(x: Array, factor: int) -> Array:

@@ -21,6 +21,7 @@ from jax import lax
 from jax.typing import DTypeLike
 
 from ..._types import Array
+from ._chunks import chunks
 from ._geometry import Geometry
 from ._products import padded
 
@@ -35,19 +36,6 @@ from ._products import padded
 #   8×8, 128              151  195  199  192  191
 _CHUNK_BYTES = 2**21
 
-# From how many channels on, of the fewer of the two sides, it beats Eigen. In GFLOP/s
-# in a scan, measured in the same way, Eigen's and this (`benchmarks.conv --forms`):
-#                            convolution   kernel gradient
-#   14×14, 32 channels         195   223        77    77
-#   16×16, 32                  200   197        57    82
-#   28×28, 32                  198   190        67    99
-#   8×8, 64                    205   327        83   137
-#   16×16, 64                  207   279        73   134
-#   32×32, 64                  134   221        35   114
-#   8×8, 128                   184   330        89   202
-#   4×4, 256                   180   358       129   239
-# Of 16 channels on 32×32 the rough version had 70 for 90, and 47 for 47.
-_CONV_CHANNELS, _GRADIENT_CHANNELS = 64, 32
 _LEAST_PIXELS = 16
 
 
@@ -59,18 +47,6 @@ def suits(geometry: Geometry, dtype: DTypeLike) -> bool:
         and math.prod(geometry.out_shape) >= _LEAST_PIXELS
         and jnp.finfo(dtype).bits >= 32
     )
-
-
-def conv_pays(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
-    """Whether `conv` is faster than Eigen's."""
-    return min(num_in, num_out) >= _CONV_CHANNELS and suits(geometry, dtype)
-
-
-def gradient_pays(
-    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
-) -> bool:
-    """Whether `kernel_gradient` is faster than Eigen's."""
-    return min(num_in, num_out) >= _GRADIENT_CHANNELS and suits(geometry, dtype)
 
 
 def conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
@@ -91,10 +67,10 @@ def conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
         y = y.reshape(shape[0], 2 * shape[1], 2 * shape[2], num_out)
         return y[:, :height, :width]
 
-    (chunks,) = _chunks(geometry, (x,), num_in + num_out)
-    if len(chunks) == 1:
+    (xs,) = chunks((x,), _bytes_each(geometry, x, num_out), _CHUNK_BYTES)
+    if len(xs) == 1:
         return some(x)
-    y = lax.map(some, chunks)
+    y = lax.map(some, xs)
     return y.reshape(-1, *y.shape[2:])[: len(x)]
 
 
@@ -111,7 +87,7 @@ def kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
         return total + some(*part), None
 
-    xs, gs = _chunks(geometry, (x, g), num_in + num_out)
+    xs, gs = chunks((x, g), _bytes_each(geometry, x, num_out), _CHUNK_BYTES)
     if len(xs) == 1:
         total = some(x, g)
     else:
@@ -121,21 +97,10 @@ def kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     return jnp.stack([jnp.stack([column[i] for column in columns]) for i in range(3)])
 
 
-def _chunks(
-    geometry: Geometry, images: Sequence[Array], num_channels: int
-) -> tuple[Array, ...]:
-    """Some images at a time, chunks first; images of zeros fill the last chunk."""
-    num = len(images[0])
+def _bytes_each(geometry: Geometry, x: Array, num_out: int) -> int:
+    """Of one image's transformed tiles, both sides'."""
     num_tiles = math.prod(-(-size // 2) for size in geometry.out_shape)
-    each = 16 * num_tiles * num_channels * images[0].dtype.itemsize
-    num_chunks = max(1, -(-num // max(1, _CHUNK_BYTES // each)))
-    size = -(-num // num_chunks)
-    fill = size * num_chunks - num
-    zeros = ((0, fill), (0, 0), (0, 0), (0, 0))
-    return tuple(
-        (jnp.pad(a, zeros) if fill else a).reshape(num_chunks, size, *a.shape[1:])
-        for a in images
-    )
+    return 16 * num_tiles * (x.shape[3] + num_out) * x.dtype.itemsize
 
 
 def _tiles(geometry: Geometry, x: Array) -> list[Array]:

@@ -1,0 +1,159 @@
+"""Which form of a convolution a CPU takes: what was fastest where it was measured.
+
+`measured.json` has, for each kind of processor, the speed of every form on the shapes
+of the networks in `nn`, in a scan; `python -m benchmarks.conv --choose` writes it. A
+shape takes the form that was fastest on the nearest shape measured, of those that exist
+for it. On a processor that was not measured: what one with the same vector instructions
+takes.
+"""
+
+import contextlib
+import contextvars
+import functools
+import json
+import math
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from jax.typing import DTypeLike
+
+from ..._types import Array
+from ._geometry import Geometry
+
+Face: TypeAlias = Literal["conv", "input gradient", "kernel gradient"]
+
+TABLE = "measured.json"
+
+# A form has to be this much faster than one before it in its dictionary: those are
+# simpler, and compile faster.
+_GAIN = 1.1
+
+_preferred: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+    "_preferred", default=None
+)
+
+
+class Form(NamedTuple):
+    """A way to compute a face.
+
+    Attributes:
+        run: of the geometry and the two operands.
+        suits: of geometry, channels in and out, and dtype: whether the form exists.
+    """
+
+    run: Callable[[Geometry, Array, Array], Array]
+    suits: Callable[[Geometry, int, int, DTypeLike], bool]
+
+
+Forms: TypeAlias = Mapping[str, Form]
+
+
+def choose(
+    face: Face,
+    forms: Forms,
+    geometry: Geometry,
+    num_in: int,
+    num_out: int,
+    dtype: DTypeLike,
+) -> str:
+    """The name of the form to take."""
+    suitable = [
+        name
+        for name, form in forms.items()
+        if form.suits(geometry, num_in, num_out, dtype)
+    ]
+    if _preferred.get() in suitable:
+        return str(_preferred.get())
+    speeds = _nearest(face, geometry, num_in, num_out)
+    best = max(speeds.get(name, 0.0) for name in suitable)
+    return next(name for name in suitable if _GAIN * speeds.get(name, 0.0) >= best)
+
+
+def preferred_form() -> str | None:
+    """The form that `conv_form` asks for."""
+    return _preferred.get()
+
+
+@contextlib.contextmanager
+def conv_form(name: str) -> Iterator[None]:
+    """Within the context, convolutions on a CPU take a form wherever it exists.
+
+    It acts while a program is traced: a function that `jax.jit` has compiled before
+    keeps the forms that it has. Where a shape has no such form, it takes its own.
+
+    Args:
+        name: `"direct"`, `"filled"`, `"band"`, `"flipped band"`, `"shifts"`,
+            `"flipped shifts"`, `"winograd"` or `"phases"`.
+
+    Raises:
+        ValueError: for another name.
+    """
+    known = ("direct", "filled", "band", "flipped band", "shifts")
+    known += ("flipped shifts", "winograd", "phases")
+    if name not in known:
+        raise ValueError(f"`name` must be one of {', '.join(known)}, got {name!r}.")
+    token = _preferred.set(name)
+    try:
+        yield
+    finally:
+        _preferred.reset(token)
+
+
+@functools.cache
+def processor() -> str:
+    """This machine's kind, as far as forms depend on it: `"amd avx512"`."""
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return platform.machine().lower()
+    facts: dict[str, str] = {}
+    for line in info.read_text().splitlines():
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    vendors = {"AuthenticAMD": "amd", "GenuineIntel": "intel"}
+    vendor = vendors.get(facts.get("vendor_id", ""), platform.machine().lower())
+    flags = facts.get("flags", "").split()
+    sets = [name for avx, name in _INSTRUCTIONS.items() if avx in flags]
+    return " ".join([vendor, *sets[:1]])
+
+
+_INSTRUCTIONS = {"avx512f": "avx512", "avx2": "avx2"}
+
+
+@functools.cache
+def _table() -> list[dict[str, Any]]:
+    """The shapes of this processor, or of the most similar one."""
+    text = Path(__file__).with_name(TABLE).read_text()
+    measured = json.loads(text)
+    here = processor()
+    alike = lambda name: (name == here, name.split()[1:] == here.split()[1:])
+    return measured[max(measured, key=alike)]["shapes"] if measured else []
+
+
+@functools.cache
+def _nearest(
+    face: Face, geometry: Geometry, num_in: int, num_out: int
+) -> dict[str, float]:
+    """GFLOP/s of each form on the nearest shape that was measured."""
+    point = _point(geometry, num_in, num_out)
+
+    def distance(shape: Mapping[str, Any]) -> float:
+        other = shape["stride"], shape["taps"], shape["image"], shape["channels"]
+        return math.dist(point, _coordinates(*other))
+
+    of_face = [shape for shape in _table() if shape["face"] == face]
+    return min(of_face, key=distance)["gflops"] if of_face else {}
+
+
+def _point(geometry: Geometry, num_in: int, num_out: int) -> tuple[float, ...]:
+    channels = (num_in, num_out)
+    return _coordinates(
+        geometry.stride, geometry.kernel_shape, geometry.image_shape, channels
+    )
+
+
+def _coordinates(stride, taps, image, channels) -> tuple[float, ...]:
+    """In octaves; a stride of two is as far from one as four times the channels."""
+    octaves = [math.log2(math.prod(image)) / 2, *map(math.log2, channels)]
+    return (*octaves, math.log2(math.prod(taps)), 2 * math.log2(stride))
