@@ -18,6 +18,8 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
+from ornstein.nn.conv import processor
+
 _PACKAGES = (
     "ornstein",
     "jax",
@@ -139,6 +141,7 @@ def provenance() -> dict[str, Any]:
         "commit": _commit(),
         "versions": versions | {"python": platform.python_version()},
         "cpu": _cpu(),
+        "instructions": processor(),
         "num_cpus": os.cpu_count(),
         "load_average": os.getloadavg(),
         "device": jax.devices()[0].device_kind,

@@ -15,7 +15,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ import numpy as np
 from jax import lax
 
 from ornstein import nn
+from ornstein._files import write_atomically
 from ornstein.nn import ConvBlock, conv2d, num_parameters
 from ornstein.nn.conv import ConvCall, _choice, _forms, recorded_convs
 
@@ -91,27 +92,42 @@ def block_in_a_scan(block: ConvBlock, num_steps: int) -> tuple[Callable, ConvBlo
 
 
 def gflops(
-    fn: Callable, a: Any, b: Any, *, in_scan: bool, operations: float, repeats: int
-) -> float:
-    """Of one call: of four in a loop, on images of their own, or of one by itself."""
+    fns: Mapping[str, Callable],
+    a: Any,
+    b: Any,
+    *,
+    in_scan: bool,
+    operations: float,
+    repeats: int,
+) -> dict[str, float]:
+    """Of one call: of four in a loop, on images of their own, or of one by itself.
+
+    The best of the repeats, in which the functions take turns: for seconds on end such
+    a machine is half as fast, whatever runs, so that a median of calls in a row may
+    rank forms by when they ran.
+    """
     if in_scan:
         a, b = (jnp.stack([operand] * 4) for operand in (a, b))
 
-    def run(a, b):
-        if not in_scan:
-            return fn(a, b)
-        step = lambda most, pair: (jnp.maximum(most, jnp.max(fn(*pair))), None)
-        return lax.scan(step, jnp.zeros(()), (a, b))[0]
+    def program(fn: Callable) -> Callable:
+        def run(a, b):
+            if not in_scan:
+                return fn(a, b)
+            step = lambda most, pair: (jnp.maximum(most, jnp.max(fn(*pair))), None)
+            return lax.scan(step, jnp.zeros(()), (a, b))[0]
 
-    compiled = jax.jit(run).lower(a, b).compile()
-    jax.block_until_ready(compiled(a, b))
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(compiled(a, b))
-        times.append(time.perf_counter() - start)
+        return jax.jit(run).lower(a, b).compile()
+
+    programs = {name: program(fn) for name, fn in fns.items()}
+    seconds = dict.fromkeys(fns, math.inf)
+    for i in range(repeats + 1):
+        for name, run in programs.items():
+            start = time.perf_counter()
+            jax.block_until_ready(run(a, b))
+            if i > 0:
+                seconds[name] = min(seconds[name], time.perf_counter() - start)
     num_calls = 4 if in_scan else 1
-    return operations * num_calls / statistics.median(times) / 1e9
+    return {name: operations * num_calls / s / 1e9 for name, s in seconds.items()}
 
 
 def networks() -> Iterator[tuple[Callable, tuple[int, int, int]]]:
@@ -190,17 +206,18 @@ def choose(repeats: int) -> None:
         for call in calls:
             geometry, what = call.geometry, (call.num_in, call.num_out, call.dtype)
             pairs, operations = operands(call)
-            speeds = {
-                name: gflops(
-                    partial(form.run, geometry),
-                    *pairs[face],
-                    in_scan=True,
-                    operations=operations,
-                    repeats=repeats,
-                )
+            fns = {
+                name: partial(form.run, geometry)
                 for name, form in forms.items()
                 if form.suits(geometry, *what)
             }
+            speeds = gflops(
+                fns,
+                *pairs[face],
+                in_scan=True,
+                operations=operations,
+                repeats=repeats,
+            )
             rows.append(
                 {
                     "face": face,
@@ -213,9 +230,9 @@ def choose(repeats: int) -> None:
             )
             print(rows[-1], flush=True)
         table[_choice.processor()] = {"provenance": provenance(), "shapes": rows}
-        write_table(path, table)
-        _choice._table.cache_clear()
+        _choice._table = lambda: rows
         _choice._nearest.cache_clear()
+    write_table(path, table)
 
 
 def write_table(path: Path, table: dict[str, Any]) -> None:
@@ -228,7 +245,8 @@ def write_table(path: Path, table: dict[str, Any]) -> None:
             f'    "provenance": {json.dumps(measured["provenance"])},\n'
             f'    "shapes": [\n{rows}\n    ]\n  }}'
         )
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    text = "{\n" + ",\n".join(parts) + "\n}\n"
+    write_atomically(path, text.encode())
 
 
 def forms(repeats: int) -> None:
@@ -247,25 +265,24 @@ def forms(repeats: int) -> None:
         (height, width), stride = geometry.image_shape, geometry.stride
         row = f"{height}×{width}, {num_in} to {num_out}, stride {stride}:"
         for in_scan in (True, False):
-            speeds = [
+            conv, gradient = (
                 gflops(
-                    partial(fn, geometry),
+                    {face: partial(fn, geometry)},
                     *pairs[face],
                     in_scan=in_scan,
                     operations=operations,
                     repeats=repeats,
-                )
+                )[face]
                 for face, fn in faces.items()
-            ]
+            )
             where = "in a scan" if in_scan else "alone"
-            row += f"  {where} {speeds[0]:4.0f} {speeds[1]:4.0f}"
-            row += f" ({speeds[1] / speeds[0]:.2f})"
+            row += f"  {where} {conv:4.0f} {gradient:4.0f} ({gradient / conv:.2f})"
         print(f"{row}  {names['conv']}; {names['kernel gradient']}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--slow", action="store_true", help="also XLA's in a scan")
     parser.add_argument("--forms", action="store_true", help="the forms taken")
     parser.add_argument("--choose", action="store_true", help="measure them anew")

@@ -192,7 +192,14 @@ def test_info_of_a_run_names_the_forms_of_its_convolutions(tmp_path: Path, capsy
     rows = json.loads(capsys.readouterr().out)["convolutions"]
     assert rows
     assert all(row["images"].count("×") == 2 for row in rows)
-    assert {row["kernel gradient"] for row in rows} <= set(FORMS["kernel gradient"])
+    for row in rows:
+        faces = "convolution", "input gradient"
+        if "transposed" in row["kernel"]:
+            faces = faces[::-1]
+        for face, known in zip(faces, ("conv", "input gradient"), strict=True):
+            assert row[face].split(",")[0] in FORMS[known]
+        assert row["kernel gradient"] in FORMS["kernel gradient"]
+    assert any("transposed" in row["kernel"] for row in rows)
     assert main(["info", folder, "--recipes"]) == 2
 
 

@@ -268,7 +268,8 @@ def _for_each(v: Array, y: Array) -> Array:
     """`v` for each of the leading axes that `y` has more, as a matrix product.
 
     Its gradient is a sum over images for each pixel, which XLA's CPU backend takes 4 ms
-    for as a reduction and 0.2 ms as a product (128 images of 28×28, 32 channels).
+    for as a reduction and 0.2 ms as a product (128 images of 28×28, 32 channels, alone
+    in a program; two cores of an AMD EPYC).
     """
     if v.ndim < 3:
         return expand_like(v, y)

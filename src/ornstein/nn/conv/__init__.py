@@ -1,6 +1,6 @@
 """2-D convolutions that stay fast inside loops, gradients and many-kernel batches."""
 
-from ._choice import conv_form as conv_form
+from ._choice import conv_form as conv_form, processor as processor
 from ._conv import (
     ConvCall as ConvCall,
     conv2d as conv2d,

@@ -35,6 +35,9 @@ _preferred: contextvars.ContextVar[str | None] = contextvars.ContextVar(
 )
 
 
+Suits: TypeAlias = Callable[[Geometry, int, int, DTypeLike], bool]
+
+
 class Form(NamedTuple):
     """A way to compute a face.
 
@@ -44,7 +47,7 @@ class Form(NamedTuple):
     """
 
     run: Callable[[Geometry, Array, Array], Array]
-    suits: Callable[[Geometry, int, int, DTypeLike], bool]
+    suits: Suits
 
 
 Forms: TypeAlias = Mapping[str, Form]

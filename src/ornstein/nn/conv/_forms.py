@@ -22,7 +22,7 @@ from jax.typing import DTypeLike
 
 from ..._types import Array
 from . import _winograd
-from ._choice import Face, Form, Forms, choose
+from ._choice import Face, Form, Forms, Suits, choose
 from ._geometry import Geometry, Pads
 from ._products import (
     BAND,
@@ -240,80 +240,62 @@ def _flipped_shifts_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> A
     return _flip(shifts_kernel_gradient(geometry.flipped, g, x))
 
 
-def _always(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
-    del geometry, num_in, num_out, dtype
-    return True
+# Whether a form exists, of geometry, channels in and out, and dtype.
+
+_always: Suits = lambda *_: True
+
+_odd_channels: Suits = lambda geometry, num_in, *_: num_in % 2 == 1 and 1 < num_in < 16
+
+_few_channels: Suits = lambda geometry, num_in, *_: (
+    num_in * band_waste(geometry) <= _MOST_BAND
+)
+
+_few_pieces: Suits = lambda geometry, *what: (
+    _few_channels(geometry, *what) and band_pieces(geometry) <= _MOST_PIECES
+)
+
+_tiny: Suits = lambda geometry, *_: (
+    math.prod(geometry.out_shape) <= _MOST_SHIFTED_PIXELS
+)
+
+_fits: Suits = lambda geometry, num_in, num_out, dtype: (
+    shifts_bytes(geometry, num_in, dtype) <= _MOST_SHIFTED_BYTES
+)
+
+_tiles: Suits = lambda geometry, num_in, num_out, dtype: _winograd.suits(
+    geometry, dtype
+)
 
 
-def _has_odd_channels(
-    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
-) -> bool:
-    del geometry, num_out, dtype
-    return num_in % 2 == 1 and 1 < num_in < 16
-
-
-def _has_few_channels(
-    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
-) -> bool:
-    del num_out, dtype
-    return num_in * band_waste(geometry) <= _MOST_BAND
-
-
-def _has_few_pieces(
-    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
-) -> bool:
-    few_channels = _has_few_channels(geometry, num_in, num_out, dtype)
-    return few_channels and band_pieces(geometry) <= _MOST_PIECES
-
-
-def _is_tiny(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
-    del num_in, num_out, dtype
-    return math.prod(geometry.out_shape) <= _MOST_SHIFTED_PIXELS
-
-
-def _fits(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
-    del num_out
-    return shifts_bytes(geometry, num_in, dtype) <= _MOST_SHIFTED_BYTES
-
-
-def _tiles_suit(
-    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
-) -> bool:
-    del num_in, num_out
-    return _winograd.suits(geometry, dtype)
-
-
-def _flipped(suits):
+def _flipped(suits: Suits) -> Suits:
     """The same of g in place of x, which is there at stride 1."""
-
-    def check(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> bool:
-        return geometry.stride == 1 and suits(geometry.flipped, num_out, num_in, dtype)
-
-    return check
+    return lambda geometry, num_in, num_out, dtype: (
+        geometry.stride == 1 and suits(geometry.flipped, num_out, num_in, dtype)
+    )
 
 
 CONV: Forms = {
     "direct": Form(_direct_conv, _always),
-    "filled": Form(_filled_conv, _has_odd_channels),
-    "band": Form(BAND.conv, _has_few_channels),
-    "flipped band": Form(_flipped_band_conv, _flipped(_has_few_pieces)),
-    "shifts": Form(SHIFTS.conv, _is_tiny),
-    "winograd": Form(_winograd.conv, _tiles_suit),
+    "filled": Form(_filled_conv, _odd_channels),
+    "band": Form(BAND.conv, _few_channels),
+    "flipped band": Form(_flipped_band_conv, _flipped(_few_pieces)),
+    "shifts": Form(SHIFTS.conv, _tiny),
+    "winograd": Form(_winograd.conv, _tiles),
 }
 """XLA's own; bands, of x or towards g; shifted images; Winograd's tiles."""
 
 INPUT_GRADIENT: Forms = {
     "phases": Form(_phases_input_gradient, _always),
-    "band": Form(BAND.input_gradient, _has_few_pieces),
+    "band": Form(BAND.input_gradient, _few_pieces),
 }
 
 KERNEL_GRADIENT: Forms = {
     "direct": Form(_direct_kernel_gradient, _always),
     "shifts": Form(shifts_kernel_gradient, _fits),
     "flipped shifts": Form(_flipped_shifts_kernel_gradient, _flipped(_fits)),
-    "band": Form(BAND.kernel_gradient, _has_few_channels),
-    "flipped band": Form(_flipped_band_kernel_gradient, _flipped(_has_few_channels)),
-    "winograd": Form(_winograd.kernel_gradient, _tiles_suit),
+    "band": Form(BAND.kernel_gradient, _few_channels),
+    "flipped band": Form(_flipped_band_kernel_gradient, _flipped(_few_channels)),
+    "winograd": Form(_winograd.kernel_gradient, _tiles),
 }
 
 FORMS: dict[Face, Forms] = {
