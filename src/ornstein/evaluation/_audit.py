@@ -83,8 +83,10 @@ def audit(
     which both have met; and, added in quadrature, of the draws of both, by a jackknife
     that leaves draws out. Samples of chains depend on each other: there the jackknife
     leaves out samples, and whole chains (of fewer than 4, halves or quarters of each),
-    and the larger error counts. That of training is not in them: train with several
-    seeds before you say of a small difference that it is one.
+    and the larger error counts. A mean over few draws makes the wider side look worse:
+    the jackknife's estimate of that is taken off a difference before it counts. The
+    error of training is not in them: train with several seeds before you say of a small
+    difference that it is one.
 
     A difference counts from 3 standard errors and 0.001 nats a row on. There are three
     verdicts:
@@ -207,11 +209,10 @@ class _Comparison:
             return Relative(name, kind, {}, math.inf, 0.0, 0.0)
         both, y = (self._own, prediction), self._data.test.y
         gain, rows_se = nll_gain(*both, y)
-        draws_se = draw_error(*both, y, self._blocks)
-        error = math.hypot(rows_se, draws_se)
-        return Relative(
-            name, kind, self._scores(fit, prediction), gain, error, draws_se
-        )
+        draws = draw_error(*both, y, self._blocks)
+        error = math.hypot(rows_se, draws.se)
+        scores = self._scores(fit, prediction)
+        return Relative(name, kind, scores, gain, error, *draws)
 
     def _predict(self, fit: Fitted) -> Prediction:
         x = self._data.test.x

@@ -28,11 +28,11 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
     if not put_back:  # a posterior of no known prior
         put_back = [r for r in relatives if r.kind == "silenced"]
     moved = [r for r in put_back if _is_worse(r) or _is_better(r)]
-    is_fair = all(twin.gain < _MOST_OF_A_TWIN for twin in twins)
+    is_fair = all(twin.settled_gain < _MOST_OF_A_TWIN for twin in twins)
     is_ahead = bool(twins) and is_fair and all(map(_is_worse, twins))
-    unknown = [r for r in put_back if abs(r.gain) + _ERRORS * r.gain_se > _MOST]
+    unknown = [r for r in put_back if abs(r.settled_gain) + _ERRORS * r.gain_se > _MOST]
     if not moved and not is_ahead and not unknown:
-        widest = max(put_back, key=lambda r: abs(r.gain))
+        widest = max(put_back, key=lambda r: abs(r.settled_gain))
         said = [f"{_with(widest)} its NLL is {_compared(widest)}"]
         said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
         return "does nothing", f"This posterior does nothing: {'; '.join(said)}."
@@ -56,15 +56,15 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
 
 
 def _is_worse(relative: Relative) -> bool:
-    return relative.gain >= max(_ERRORS * relative.gain_se, _LEAST)
+    return relative.settled_gain >= max(_ERRORS * relative.gain_se, _LEAST)
 
 
 def _is_better(relative: Relative) -> bool:
-    return -relative.gain >= max(_ERRORS * relative.gain_se, _LEAST)
+    return -relative.settled_gain >= max(_ERRORS * relative.gain_se, _LEAST)
 
 
 def _compared(relative: Relative) -> str:
-    shown = f"{abs(relative.gain):.2g} ± {relative.gain_se:.1g} nats a row"
+    shown = f"{abs(relative.settled_gain):.2g} ± {relative.gain_se:.1g} nats a row"
     if _is_worse(relative):
         return f"{shown} worse"
     if _is_better(relative):
@@ -73,7 +73,7 @@ def _compared(relative: Relative) -> str:
 
 
 def _shown(relative: Relative) -> str:
-    return f"{relative.gain:.2g} ± {relative.gain_se:.1g} nats a row"
+    return f"{relative.settled_gain:.2g} ± {relative.gain_se:.1g} nats a row"
 
 
 def _called(relative: Relative) -> str:

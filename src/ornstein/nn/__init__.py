@@ -70,6 +70,7 @@ from .architectures import (
     LeNet as LeNet,
     MakeTimeLayer as MakeTimeLayer,
     NormedConvBlock as NormedConvBlock,
+    PatchStem as PatchStem,
     ResNet as ResNet,
     TimeLayer as TimeLayer,
     TimeMLP as TimeMLP,

@@ -23,10 +23,11 @@ from ._recipe import Recipe
 from ._sampling import SampleRecipe
 from .models import build_likelihood, build_model
 
-ScaleName = Literal["quick", "gpu", "full"]
-"""Minutes on two cores; 25 minutes on one accelerator; the paper's own budget."""
+ScaleName = Literal["quick", "hours", "gpu", "full"]
+"""Minutes on two cores; hours on them; 25 minutes on one accelerator; the paper's own
+budget."""
 
-_SCALES: tuple[ScaleName, ...] = ("quick", "gpu", "full")
+_SCALES: tuple[ScaleName, ...] = ("quick", "hours", "gpu", "full")
 _NOT_OPTIONS = {
     "data": Sentence("{data} says what is learned from"),
     "seed": '"seeds" has those of all runs',
@@ -51,20 +52,40 @@ class RowRecipe(NamedTuple):
     recipe: Recipe | SampleRecipe
 
 
-def recipe_names() -> dict[str, tuple[str, ...]]:
-    """The package's recipes: models by data set."""
+def recipe_names(scale: ScaleName | None = None) -> dict[str, tuple[str, ...]]:
+    """The package's recipes: models by data set.
+
+    Args:
+        scale: those that have this one; all by default.
+    """
     folders = sorted(_folder().iterdir(), key=lambda folder: folder.name)
-    return {
-        folder.name: tuple(
-            sorted(
-                file.name.removesuffix(".json")
-                for file in folder.iterdir()
-                if file.name.endswith(".json")
-            )
+    found = {}
+    for folder in folders:
+        if not folder.is_dir():
+            continue
+        names = sorted(
+            file.name.removesuffix(".json")
+            for file in folder.iterdir()
+            if file.name.endswith(".json")
         )
-        for folder in folders
-        if folder.is_dir()
-    }
+        has_scale = lambda name, data=folder.name: scale in scales_of(data, name)
+        found[folder.name] = tuple(n for n in names if scale is None or has_scale(n))
+    return {data: names for data, names in found.items() if names}
+
+
+def scales_of(data: str, model: str) -> tuple[ScaleName, ...]:
+    """The scales that a model's recipe has.
+
+    Args:
+        data: the data set.
+        model: one of `recipe_names`, or a .json file.
+
+    Raises:
+        ValueError: for a model without a recipe, or a file that is none.
+        FileNotFoundError: for a file that is not there.
+    """
+    content = _read(_find(data, model), f"{data}/{model}.json")
+    return tuple(scale for scale in _SCALES if scale in content)
 
 
 def model_name(model: str) -> str:
@@ -124,7 +145,7 @@ def list_recipes() -> list[dict[str, Any]]:
     rows = []
     for data, models in recipe_names().items():
         for model in models:
-            for scale in _SCALES:
+            for scale in scales_of(data, model):
                 about, seeds, recipe = load_row(data, model, scale)
                 row = {"data": data, "model": model, "scale": scale, "about": about}
                 size = count_parameters(recipe, _SHAPES[data])

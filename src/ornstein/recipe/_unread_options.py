@@ -12,7 +12,7 @@ from .options import DataOptions, LikelihoodOptions, SeriesOptions
 from .presets import HANDED_OVER, is_table, kind_of_data, kind_of_sequences
 
 _OF_TABLES = {"target", "task", "features", "drop", "id_column", "separator", "test"}
-_OF_IMAGES = {"blocks", "readout", "space_to_depth", "normalised"}
+_OF_IMAGES = {"blocks", "readout", "space_to_depth", "stem", "normalised"}
 _OF_OWN_TABLES = {"time", "series", "value", "time_unit", "time_scale"}
 _OF_SCALE_MIXTURE = {"narrow_scale", "mixture"}
 

@@ -20,8 +20,8 @@ class Study:
 
     Args:
         folder: of pieces, figures and the result.
-        scale: `quick` for minutes on two cores, `gpu` for 25 minutes on one
-            accelerator, `full` for the paper's own budget.
+        scale: `quick` for minutes on two cores, `hours` for hours on them, `gpu` for
+            25 minutes on one accelerator, `full` for the paper's own budget.
         seed: of everything random.
         say: hears a line for each piece and figure.
         data: the data set, of experiments that have several.
@@ -172,6 +172,7 @@ class Experiment(NamedTuple):
         folder: where it writes by default, with {name}, {scale} and {data} filled in.
         shelf: a file in which it keeps its pieces too, when it writes to that folder;
             for what takes hours, so that any checkout goes on from there.
+        scales: those that it has.
     """
 
     summary: str
@@ -180,3 +181,4 @@ class Experiment(NamedTuple):
     options: tuple[str, ...] = ()
     folder: str = "runs/{name}-{scale}"
     shelf: str | None = None
+    scales: tuple[ScaleName, ...] = ("quick", "gpu", "full")

@@ -26,8 +26,8 @@ class Reproduce:
 
     Attributes:
         name: which one; `ornstein info` has a line on each.
-        scale: quick is minutes on two cores, gpu at most 25 minutes on one
-            accelerator, full the paper's own budget.
+        scale: quick is minutes on two cores, hours (table1 of cifar10 alone) hours on
+            them, gpu at most 25 minutes on one accelerator, full the paper's own budget.
         data: the data set of table1: mnist, cifar10, or another one with recipes of
             your own.
         models: of table1, the rows to train, joined by commas: names from `ornstein
@@ -130,6 +130,11 @@ class Reproduce:
 
     def _check_options(self, experiment: Experiment) -> None:
         """Refuse options that the experiment would pass over in silence."""
+        if self.scale not in experiment.scales:
+            raise ValueError(
+                f"--scale {self.scale} is not one of {self.name}'s: give "
+                f"{', '.join(experiment.scales)}."
+            )
         given = {"data": self.data, "models": self.models}
         for option, value in given.items():
             if value is not None and option not in experiment.options:

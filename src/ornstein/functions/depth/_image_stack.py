@@ -84,6 +84,7 @@ def image_stack(
     time: MakeTimeLayer,
     augment: int,
     space_to_depth_first: bool,
+    stem: Callable[[Array], Array] | None,
     is_normalised: bool,
     readout_widths: Sequence[int],
     read_key: PRNGKeyArray,
@@ -104,6 +105,7 @@ def image_stack(
         time: how f_h's layers depend on depth.
         augment: zero channels appended to the input.
         space_to_depth_first: downsample once before the first block too.
+        stem: a first layer in its place.
         is_normalised: blocks are `NormedConvBlock`s, in place of `ConvBlock`s.
         readout_widths: hidden widths of the readout.
         read_key: of the readout.
@@ -112,10 +114,11 @@ def image_stack(
     Raises:
         ValueError: sizes that cannot be halved as often as `blocks` asks.
     """
-    _check_image(example_shape, blocks, space_to_depth_first, is_normalised)
     check_sizes(num_outputs=num_outputs)
     block_keys = list(block_keys)
-    layers: list[Any] = [SpaceToDepth()] if space_to_depth_first else []
+    layers = _first_layers(example_shape, stem, space_to_depth_first)
+    first = example_shape if stem is None else _after_stem(stem, example_shape)
+    _check_image(first, blocks, space_to_depth_first, is_normalised)
     layers.append(Augment(augment))
     shape = _shape_after(layers, (1, *example_shape))
     kind = NormedConvBlock if is_normalised else ConvBlock
@@ -148,6 +151,35 @@ def image_stack(
     return tuple(layers), Readout(readout(math.prod(shape)))
 
 
+def _first_layers(
+    example_shape: Sequence[int],
+    stem: Callable[[Array], Array] | None,
+    space_to_depth_first: bool,
+) -> list[Any]:
+    if len(example_shape) != 3:
+        raise ValueError(
+            f"`example_shape` must be (height, width, channels), got "
+            f"{tuple(example_shape)}; for rows of numbers use `for_vectors`."
+        )
+    if stem is not None and space_to_depth_first:
+        raise ValueError(
+            "`stem` stands in the place of `space_to_depth_first`: give one of them."
+        )
+    return [SpaceToDepth()] if space_to_depth_first else [stem] if stem else []
+
+
+def _after_stem(
+    stem: Callable[[Array], Array], example_shape: Sequence[int]
+) -> tuple[int, ...]:
+    shape = _shape_after([stem], (1, *example_shape))
+    if len(shape) != 4:
+        raise ValueError(
+            f"`stem` must make images of images, (batch, height, width, channels), but "
+            f"makes shape {shape} of {(1, *example_shape)}."
+        )
+    return shape[1:]
+
+
 def _shape_after(layers: Sequence[Any], shape: Sequence[int]) -> tuple[int, ...]:
     def through(x: Array) -> Array:
         for layer in layers:
@@ -170,11 +202,6 @@ def _check_image(
     space_to_depth_first: bool,
     is_normalised: bool,
 ) -> None:
-    if len(shape) != 3:
-        raise ValueError(
-            f"`example_shape` must be (height, width, channels), got {tuple(shape)}; "
-            "for rows of numbers use `for_vectors`."
-        )
     if not blocks or min(blocks) < 1:
         raise ValueError(f"`blocks` must be positive counts, got {tuple(blocks)}.")
     if is_normalised:

@@ -220,6 +220,7 @@ class ODENet(AbstractODENet):
         time: MakeTimeLayer = Concat,
         augment: int = 2,
         space_to_depth_first: bool = False,
+        stem: Callable[[Array], Array] | None = None,
         is_normalised: bool = False,
         readout_widths: Sequence[int] = (),
         integrator: Integrator | None = None,
@@ -236,6 +237,7 @@ class ODENet(AbstractODENet):
             time: how f_h's layers depend on depth.
             augment: zero channels appended to the input.
             space_to_depth_first: downsample once before the first block too.
+            stem: a first layer in its place, such as `nn.PatchStem`: a point.
             is_normalised: `NormedConvBlock` in place of `ConvBlock`, strided
                 convolutions that double the channels (and `width`) between scales,
                 and a pooled, normalised readout; for chains over whitened weights.
@@ -261,6 +263,7 @@ class ODENet(AbstractODENet):
                 time=time,
                 augment=augment,
                 space_to_depth_first=space_to_depth_first,
+                stem=stem,
                 is_normalised=is_normalised,
                 readout_widths=readout_widths,
                 read_key=read_key,

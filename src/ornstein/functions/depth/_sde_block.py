@@ -157,9 +157,13 @@ class SDEBlock(eqx.Module):
                 "are no weights to be random; give a module with parameters."
             )
         start, sigma = prior.scales(dynamics, weights)
-        like = lambda value: jax.tree.map(
-            lambda v, leaf: jnp.asarray(v, leaf.dtype), value, weights
-        )
+
+        def like(value: PyTree) -> PyTree:
+            # Numbers even where shapes alone are traced: `whiten` reads them.
+            with jax.ensure_compile_time_eval():
+                number = lambda v, leaf: jnp.asarray(v, leaf.dtype)
+                return jax.tree.map(number, value, weights)
+
         rho = None
         if start_width is not None:
             if start_width <= 0:

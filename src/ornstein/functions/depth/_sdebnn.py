@@ -140,6 +140,7 @@ class SDEBNN(AbstractRandomFunction):
         time: MakeTimeLayer = Concat,
         augment: int = 2,
         space_to_depth_first: bool = False,
+        stem: Callable[[Array], Array] | None = None,
         is_normalised: bool = False,
         readout_widths: Sequence[int] = (),
         prior: WeightPrior | None = None,
@@ -165,6 +166,7 @@ class SDEBNN(AbstractRandomFunction):
             time: how f_h's layers depend on depth.
             augment: zero channels appended to the input.
             space_to_depth_first: downsample once before the first block too.
+            stem: a first layer in its place, such as `nn.PatchStem`: a point.
             is_normalised: `NormedConvBlock` in place of `ConvBlock`, strided
                 convolutions that double the channels (and `width`) between scales,
                 and a pooled, normalised readout; for chains over whitened weights.
@@ -227,6 +229,7 @@ class SDEBNN(AbstractRandomFunction):
             time=time,
             augment=augment,
             space_to_depth_first=space_to_depth_first,
+            stem=stem,
             is_normalised=is_normalised,
             readout_widths=readout_widths,
             read_key=read_key,

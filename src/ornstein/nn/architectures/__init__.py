@@ -12,6 +12,7 @@ from ._networks import (
     TimeLayer as TimeLayer,
     TimeMLP as TimeMLP,
 )
+from ._patch_stem import PatchStem as PatchStem
 from ._resnet import ResNet as ResNet
 from ._vgg import (
     CIFAR_HEAD as CIFAR_HEAD,

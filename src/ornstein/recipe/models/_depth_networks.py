@@ -20,13 +20,13 @@ from ...functions import (
     WhitenedSDEBNN,
     whiten,
 )
-from ...nn import TIME_LAYERS, activation_from_name
+from ...nn import TIME_LAYERS, PatchStem, activation_from_name
 from .._recipe import Recipe, sizes
 from ..options import GradientName, ModelOptions, SolverName
 from ._integrators import ESTIMATORS, build_integrator
 
 ODE_OPTIONS = frozenset(
-    {"width", "activation", "blocks", "readout", "space_to_depth", "augment"}
+    {"width", "activation", "blocks", "readout", "space_to_depth", "stem", "augment"}
     | {"normalised"}
     | {"time_layer", "solver", "dt", "rtol", "atol", "gradient"}
     | {"regularise_dynamics", "roughness_order"}
@@ -43,6 +43,8 @@ WHITENED_OPTIONS = (ODE_OPTIONS - {"rtol", "atol"}) | {
 """Those of an SDE-BNN whose path is among its parameters."""
 
 ODE_SOLVERS: tuple[SolverName, ...] = ("euler", "heun", "midpoint", "reversible-heun")
+
+_STEM = 2**31 - 1  # apart from the keys of blocks
 
 DRIVEN_GRADIENTS: tuple[GradientName, ...] = ("backprop", "checkpointed")
 """Of a solve along a path that is given."""
@@ -146,14 +148,34 @@ def _of_shape(kind: Any, recipe: Recipe, data: Data, **own: Any) -> Any:
         blocks=sizes(options.blocks, "blocks"),
         readout_widths=sizes(options.readout, "readout"),
         space_to_depth_first=options.space_to_depth,
+        stem=_stem(options, widths[0], data, key=own["key"]),
         is_normalised=options.normalised,
         **common,
     )
 
 
+def _stem(
+    options: ModelOptions, width: int, data: Data, *, key: PRNGKeyArray
+) -> PatchStem | None:
+    if options.stem == "none":
+        return None
+    if options.space_to_depth:
+        raise OptionError(
+            "{stem} {} stands in the place of {space_to_depth}: leave one of them out.",
+            options.stem,
+        )
+    stem = PatchStem(
+        data.example_shape[-1],
+        width,
+        activation=activation_from_name(options.activation),
+        key=jax.random.fold_in(key, _STEM),
+    )
+    return stem.whitened(data.train.x)
+
+
 def _check_no_image_options(options: ModelOptions) -> None:
     default = ModelOptions()
-    for name in ("blocks", "space_to_depth", "normalised"):
+    for name in ("blocks", "space_to_depth", "stem", "normalised"):
         if getattr(options, name) != getattr(default, name):
             raise OptionError(
                 "{} is for images, and these data are rows of numbers: leave it out.",

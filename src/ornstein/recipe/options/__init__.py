@@ -19,6 +19,7 @@ from ._options import (
     SolverName as SolverName,
     SolverOptions as SolverOptions,
     StartName as StartName,
+    StemName as StemName,
     TrainingOptions as TrainingOptions,
     WeightOptions as WeightOptions,
 )

@@ -28,6 +28,8 @@ StartName = Literal["gaussian", "point"]
 PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
 WeightNoiseName = Literal["plain", "local", "flipout"]
 RandomWeightsName = Literal["all", "path"]
+StemName = Literal["none", "patches"]
+"""What `--stem` takes: the first layer of images."""
 NormName = Literal["batch", "frn", "none"]
 CurvatureName = Literal["auto", "full", "last-layer", "diagonal"]
 MixtureKLName = Literal["mean", "monte-carlo"]
@@ -122,6 +124,9 @@ class ModelOptions:
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
+        stem: patches halves images by a convolution that whitens the training images'
+            squares of 2 by 2 pixels, and another to --width channels: in the place of
+            --space-to-depth, and of zeros to augment.
         normalised: of images: f_h normalises each image before its convolutions,
             strided convolutions double the channels from scale to scale, and the
             readout is of pooled and normalised hidden units.
@@ -158,6 +163,7 @@ class ModelOptions:
     blocks: str = "1"
     readout: str = "none"
     space_to_depth: bool = False
+    stem: StemName = "none"
     normalised: bool = False
     augment: int = 2
     activation: ActivationName = "tanh"

@@ -60,13 +60,14 @@ def _run(study: Study) -> list[dict[str, Any]]:
             "their table."
         )
     _records(study)  # refuses what may not be mixed, before anything is trained
-    models = study.models or _in_order(recipe_names().get(study.data, ()))
+    models = study.models or _in_order(recipe_names(study.scale).get(study.data, ()))
     if not models:
         raise OptionError(
-            "There are no recipes for {!r}, only for {}: name files of your own, such "
-            "as {models} mine.json.",
+            "There are no recipes for {!r} at {scale} {}, only for {}: name files of "
+            "your own, such as {models} mine.json.",
             study.data,
-            ", ".join(recipe_names()),
+            study.scale,
+            ", ".join(recipe_names(study.scale)),
         )
     runs = [
         (model, seed + study.seed)
@@ -164,4 +165,5 @@ TABLE1 = Experiment(
     _run,
     options=("data", "models"),
     folder="results/table1/{data}-{scale}",
+    scales=("quick", "hours", "gpu", "full"),
 )
