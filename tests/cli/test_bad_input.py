@@ -256,7 +256,15 @@ CASES = {
     ),
     "table of other data": (
         "reproduce table1 --data svhn --out new",
-        "no recipes for 'svhn', only for cifar10, mnist",
+        "no recipes for 'svhn' at --scale quick, only for cifar10, mnist",
+    ),
+    "scale of another experiment": (
+        "reproduce fig1 --scale hours",
+        "--scale hours is not one of fig1's: give quick, gpu, full.",
+    ),
+    "scale of other data": (
+        "reproduce table1 --scale hours --data mnist --out new",
+        "no recipes for 'mnist' at --scale hours, only for cifar10:",
     ),
     "row without a recipe": (
         "reproduce table1 --models forest --out new",

@@ -27,6 +27,7 @@ CASES = {
     "kernel": ("sample --kernel hcm", "(did you mean hmc?): give one of adaptive-sgld"),
     "experiment": ("reproduce fig33", "NAME takes no 'fig33' (did you mean fig3?)"),
     "command": ("trian", "there is no command 'trian' (did you mean train?)"),
+    "a command elsewhere": ("diagnose x", "'diagnose' (`ornstein evaluate RUN` ends"),
     "no command": ("--verison", "no option --verison (did you mean --version?)"),
     "no number": ("train --sigma wide", "--sigma takes a number, not 'wide': "),
     "no whole number": ("train --split 1.5", "--split takes a whole number, not '1.5'"),

@@ -194,6 +194,19 @@ def test_less_energy_variance_is_less_biased():
     assert fine < 0.04
 
 
+def test_a_temperature_is_one():
+    """At T the variances are T times the target's. Catches (seen) a T that is not in
+    the density."""
+    kernel = MicrocanonicalLangevin(
+        0.1,
+        temperature=0.25,
+        start_energy_variance=0.5,
+        end_energy_variance=5e-4,
+    )
+    x = np.asarray(tuned(kernel, num_steps=12_000).positions, float)
+    assert np.mean((x / SCALES) ** 2) == pytest.approx(0.25, rel=0.1)
+
+
 def test_a_step_off_the_finite_numbers_is_taken_back():
     """Catches NaN in the position (seen), and a step size that never learns of it."""
     walled = DensityPotential(

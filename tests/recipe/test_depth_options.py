@@ -1,5 +1,6 @@
 """Options of networks that solve an equation over depth."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +13,7 @@ import ornstein as orn
 from ornstein.data import Data, Split, load
 from ornstein.functions import HyperODENet, ODENet, Reparameterised, Roughness
 from ornstein.functions.depth._integrator import has_integrator
-from ornstein.nn import NormedConvBlock
+from ornstein.nn import NormedConvBlock, PatchStem
 from ornstein.recipe import (
     build_network,
     check_recipe,
@@ -248,3 +249,25 @@ def test_sizes_that_cannot_be_halved_are_refused():
     for model, network in (("sdebnn", None), ODENET):
         with pytest.raises(ValueError, match="Images of 14 by 14 cannot be halved 2 t"):
             build(images(14), model, network, space_to_depth=True)
+
+
+def test_a_stem_is_built_and_halves():
+    """Of the images that train; in the place of `space_to_depth`."""
+    photos = images(16)
+    rng = np.random.default_rng(0)
+    split = Split(rng.normal(size=(10, 16, 16, 1)).astype("f"), photos.train.y)
+    photos = dataclasses.replace(photos, train=split)
+    stems = {"stem": "patches", "normalised": True, "augment": 0, "width": "6"}
+    stems["space_to_depth"] = False
+    for model, network in (("sdebnn", None), ("deterministic", "sdebnn"), ODENET):
+        found = build(photos, model, network, **stems)
+        network_of = found if network is None else found.network
+        first = network_of.layers[0]
+        stem = first.module() if hasattr(first, "module") else first
+        assert isinstance(stem, PatchStem)
+        expected = stem.whitened(split.x).patches.weight
+        np.testing.assert_allclose(stem.patches.weight, expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="`stem` patches stands in the place of"):
+        build(photos, "sdebnn", **(stems | {"space_to_depth": True}))
+    with pytest.raises(ValueError, match="`stem` is for images"):
+        build(load("toy/cos"), "sdebnn", stem="patches")

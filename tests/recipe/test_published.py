@@ -34,11 +34,15 @@ def write(path: Path, **changes) -> str:
 
 def test_every_row_of_the_table_has_its_recipes():
     """Catches an option that a row's family would pass over, and a row that is not."""
-    assert {data: set(models) for data, models in recipe_names().items()} == {
+    assert {data: set(models) for data, models in recipe_names("quick").items()} == {
         "mnist": MODELS,
         "cifar10": MODELS,
         "mocap": {"latent-sde", "latent-ode"},
     }
+    hours = recipe_names("hours")
+    assert set(hours) == {"cifar10"}
+    for model in hours["cifar10"]:
+        check_recipe(network_recipe(load_row("cifar10", model, "hours").recipe))
     for data in ("mnist", "cifar10"):
         for model in MODELS:
             for scale in SCALES:
@@ -62,6 +66,18 @@ def test_twins_differ_in_one_option():
 
 
 _TWINS = ("sdebnn", "sdebnn-stl")
+
+
+def test_the_twin_of_hours_is_the_same_network():
+    """Catches a twin of another architecture, budget or augmentation."""
+    names = ("sdebnn", "sdebnn-without-noise")
+    noisy, still = (load_recipe("cifar10", name, "hours")[1] for name in names)
+    own = {"model": "deterministic", "test_draws": 1}
+    own |= {name: getattr(Recipe().weights, name) for name in _OF_NOISE}
+    assert noisy.changed(**own) == still
+
+
+_OF_NOISE = ("prior", "weight_scale", "weight_noise", "random_weights", "init_scale")
 
 
 def test_counts_from_shapes_are_those_of_the_model(tmp_path: Path):

@@ -14,7 +14,14 @@ import scipy.linalg
 import scipy.optimize
 
 from ornstein.potential import DensityPotential
-from ornstein.sgmcmc import SGHMC, SGLD, SGNHT, NaiveSGHMC, PreconditionedSGLD
+from ornstein.sgmcmc import (
+    SGHMC,
+    SGLD,
+    SGNHT,
+    AdaptiveDriftSGLD,
+    NaiveSGHMC,
+    PreconditionedSGLD,
+)
 
 PRECISIONS = (2.0, 0.5)
 MEANS = (1.0, -2.0)
@@ -67,6 +74,17 @@ def test_sgld(temperature):
     """Seen to fail: noise of variance 2 ε, a drift of ε, T in place of √T."""
     step_size = 0.4
     state, _ = run(SGLD(step_size, temperature), 150)
+    for q, p, m in zip(state.position, PRECISIONS, MEANS, strict=True):
+        noise = step_size * temperature + step_size**2 * V / 4
+        variance = noise / (1 - (1 - step_size * p / 2) ** 2)
+        assert_moments(q, variance, m)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.3])
+def test_adaptive_drift_of_weight_0_is_sgld(temperature):
+    """Its noise, and so its law. Catches (seen) a temperature that is left out."""
+    step_size = 0.4
+    state, _ = run(AdaptiveDriftSGLD(step_size, 0.0, temperature), 150)
     for q, p, m in zip(state.position, PRECISIONS, MEANS, strict=True):
         noise = step_size * temperature + step_size**2 * V / 4
         variance = noise / (1 - (1 - step_size * p / 2) ** 2)

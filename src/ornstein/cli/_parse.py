@@ -56,6 +56,15 @@ _DECIDES = ("likelihood", "prior", "latent_noise", "latent_prior", "time", "opti
 """Of those, what decides which other options are read, beside the defaults."""
 
 
+_ELSEWHERE = {
+    "diagnose": "`ornstein evaluate RUN` ends with a diagnosis, as training does",
+    "audit": "`ornstein evaluate RUN --audit`",
+    "test": "`ornstein evaluate RUN`",
+    "fit": "`ornstein train`",
+}
+"""Words that are no command's name, and where what they say is."""
+
+
 def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     """The command that the arguments describe.
 
@@ -81,8 +90,8 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     is_help = any(arg in HELP for arg in args)
     if args[0] not in commands and not args[0].startswith("-"):
         raise UsageError(
-            f"there is no command {args[0]!r}{nearest(args[0], commands)}: give one of "
-            f"{', '.join(commands)}."
+            f"there is no command {args[0]!r}{_elsewhere(args[0], commands)}: give one "
+            f"of {', '.join(commands)}."
         )
     peek = _peek(args[1:]) if args[0] in ("train", "sample") else _Peek()
     model = peek.model or default_model(peek.data, time=peek.time)
@@ -174,6 +183,12 @@ def _check_resume(given: Train | Sample, default: Train | Sample) -> None:
             f"--resume {given.resume} goes on with the options of that run: leave the "
             "others out."
         )
+
+
+def _elsewhere(name: str, commands: Mapping[str, type]) -> str:
+    """What may have been meant, in brackets; empty for anything else."""
+    said = _ELSEWHERE.get(name)
+    return nearest(name, commands) if said is None else f" ({said})"
 
 
 def _peek(args: Sequence[str]) -> _Peek:

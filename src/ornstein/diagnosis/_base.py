@@ -1,9 +1,10 @@
 """What a diagnosis says, and what one check hands to it."""
 
 import textwrap
+from collections.abc import Collection
 from typing import NamedTuple
 
-from .._sentence import Choice
+from .._sentence import Choice, Sentence
 
 _WIDTH = 88
 
@@ -66,6 +67,22 @@ class CheckResult(NamedTuple):
 
     numbers: dict[str, float]
     message: str | None = None
+
+
+# Where q's scales start, by the part of the KL that a family has of them.
+_STARTS = {
+    "kl_initial": Sentence(" ({start_width})"),
+    "kl_weights": Sentence(" ({init_scale})"),
+}
+
+
+def start_options(terms: Collection[str]) -> str:
+    """The options by which scales start nearer to their prior, in brackets.
+
+    Args:
+        terms: of the KL; families without such an option have others.
+    """
+    return next((said for name, said in _STARTS.items() if name in terms), "")
 
 
 CHANCE = 0.00135

@@ -1,7 +1,7 @@
 """A bound so far from fitted that its KL is more than any data could pay for."""
 
 from .._sentence import Sentence
-from ._base import NOT_CHECKED, CheckResult
+from ._base import NOT_CHECKED, CheckResult, start_options
 from ._evidence import Evidence
 from ._num_data import num_data_of
 
@@ -28,13 +28,13 @@ def bound_underfitted(evidence: Evidence) -> CheckResult:
         "each, and most of it is that of {} ({:,.0f}). No likelihood can earn that: "
         "training has not yet moved the posterior to where the data want it. Take more "
         "steps (more epochs, or smaller batches) or a larger learning rate, start "
-        "nearer to the prior ({start_width}, {init_scale}), or sample in place of a "
-        "bound.",
+        "nearer to the prior{}, or sample in place of a bound.",
         kl,
         num_data,
         kl / num_data,
         _CALLED.get(name, f"`{name}`"),
         terms[name],
+        start_options(terms),
     )
     return CheckResult(numbers, said)
 

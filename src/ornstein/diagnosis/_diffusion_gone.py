@@ -1,7 +1,7 @@
 """A posterior whose scales have shrunk to nothing."""
 
 from .._sentence import Choice, Sentence
-from ._base import SIGMA, CheckResult
+from ._base import SIGMA, CheckResult, start_options
 from ._evidence import Evidence
 
 GONE = 1e-3
@@ -19,16 +19,17 @@ def diffusion_gone(evidence: Evidence) -> CheckResult:
     gone = {name: value for name, value in numbers.items() if value < GONE}
     if not gone:
         return CheckResult(numbers)
+    has_path = evidence.posterior.has_noisy_path
     seen = " and ".join(f"{name} {value:.1g}" for name, value in gone.items())
     return CheckResult(
         numbers,
         Sentence(
             "The randomness is gone: {}, where 1 is the size of the prior's or of the "
-            "weights' own. Draws are then one network; give a larger scale ({}, "
-            "{start_width}, {init_scale}), or train with a KL weight of 1, which holds "
-            "it up.",
+            "weights' own. Draws are then one network; give a larger scale{}{}, or "
+            "train with a KL weight of 1, which holds it up.",
             seen,
-            SIGMA,
+            Sentence(" of the prior ({})", SIGMA) if has_path else "",
+            start_options(evidence.draws.terms),
         ),
     )
 

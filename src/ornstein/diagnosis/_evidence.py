@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -32,6 +32,8 @@ SCORED_DRAWS = 32
 """Functions behind them, where no prediction is given. A mixture of S draws is about
 1 / S too narrow in its variance, even where all uncertainty is between draws: bands of
 90 % then hold 89 %."""
+
+_CHAIN_ROWS = 20
 
 SOME_SKILL = 0.1
 """Share of the targets' uncertainty that a fit explains, from which inputs matter."""
@@ -204,6 +206,14 @@ class Evidence:
         if isinstance(self.likelihood, AbstractClassLikelihood):
             outputs = self.likelihood.probs(outputs)
         return np.asarray(outputs, np.float64).reshape(*outputs.shape[:2], -1)
+
+    @functools.cached_property
+    def chain_scores(self) -> dict[str, Any]:
+        """What chains say of themselves on a few rows; empty without chains."""
+        scores = self.whole.model.posterior_parts().chain_scores
+        if scores is None:
+            return {}
+        return scores(jax.tree.map(lambda a: a[:_CHAIN_ROWS], self.x))
 
     @functools.cached_property
     def posterior(self) -> PosteriorParts:

@@ -135,7 +135,9 @@ def audit(
         relatives.append(compare.with_model(model, WITHOUT_NOISE, "silenced"))
     if retraining is not None:
         for name, model in _twins(retraining.model).items():
-            twin = _trained(model, fit, retraining, name)
+            if not _has_points(model, fit):  # q = p leaves nothing to train
+                continue
+            twin = retraining.train(model, name)
             relatives.append(compare.with_fit(twin, f"trained {name}", "twin"))
     economy = _spent_and_bought(fit, data, posterior, key, num_draws)
     verdict, sentence = judge(relatives)
@@ -262,14 +264,10 @@ def _twins(model: AbstractRandomFunction) -> dict[str, AbstractRandomFunction]:
     return found
 
 
-def _trained(
-    model: AbstractRandomFunction, fit: Fitted, retraining: Retraining, name: str
-) -> Fitted:
-    """A twin; where nothing is a point, q = p leaves nothing to train."""
-    labels = jax.tree.leaves((model.labels(), fit.likelihood.labels()))
-    if set(labels) <= {FROZEN}:
-        return FittedModel(model, fit.likelihood, fit.state)
-    return retraining.train(model, name)
+def _has_points(model: AbstractRandomFunction, fit: Fitted) -> bool:
+    """Whether a twin has anything to train; else it is the fit put back."""
+    labels = set(jax.tree.leaves((model.labels(), fit.likelihood.labels())))
+    return not labels <= {FROZEN}
 
 
 def _spent_and_bought(

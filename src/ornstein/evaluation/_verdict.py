@@ -35,6 +35,7 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
         widest = max(put_back, key=lambda r: abs(r.settled_gain))
         said = [f"{_with(widest)} its NLL is {_compared(widest)}"]
         said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
+        said.append("a twin without it predicts as well and costs less")
         return "does nothing", f"This posterior does nothing: {'; '.join(said)}."
     if is_ahead and _is_worse(put_back[-1]):
         said = [f"{_shown(r)} better than {_called(r)}" for r in (*twins, put_back[-1])]
@@ -49,7 +50,13 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
         said.append(f"which these {few} are too few to tell from nothing")
     said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
     if not is_fair:
-        said.append("a twin so far behind is broken, and no fair comparison")
+        said.append(
+            "a twin so far behind is broken, and no fair comparison (of few rows a "
+            "noise scale that is learned with points vanishes): hold the scale, or "
+            "compare on held-out rows with an ensemble"
+        )
+    if any(map(_is_better, twins)):
+        said.append("take the one that is better, or train this one for longer")
     if not twins:
         said.append("no twins were trained, and whether they do as well is not known")
     return "in between", f"What this posterior does is in between: {'; '.join(said)}."

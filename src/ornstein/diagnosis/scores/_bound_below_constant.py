@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..._sentence import Choice, Sentence
-from .._base import NOT_CHECKED, CheckResult
+from .._base import NOT_CHECKED, CheckResult, start_options
 from .._evidence import Evidence
 from ._constant import constant_scores
 
@@ -45,11 +45,12 @@ def bound_below_constant(evidence: Evidence) -> CheckResult:
             "inputs has {:,.0f}: as a bound on the evidence this posterior is worth "
             "less than a constant, whatever it predicts. Take more steps ({}), a "
             "smaller network ({}), a start nearer to the prior or a prior nearer to "
-            "the start ({init_scale}, {start_width}), or sample in place of a bound.",
+            "the start{}, or sample in place of a bound.",
             elbo,
             num_data,
             evidence_of_constant,
             Choice("`num_epochs`", "{epochs}"),
             Choice("fewer or narrower layers", "{width}"),
+            start_options(evidence.draws.terms),
         ),
     )

@@ -42,9 +42,8 @@ class SDEBNN(AbstractRandomFunction):
     differentiable in depth, weights are not. $\mathrm{KL}(q \| p)$ is that of the
     paths and of $w_0$, summed over blocks. The readout is a point estimate.
 
-    A point $w_0$ (`start_width=None`) costs nothing in the bound, and can carry the
-    whole fit while the posterior of the path stays at its prior: look at the path KL,
-    and at what zeroing $NN_\phi$ costs.
+    A point $w_0$ (`start_width=None`) costs nothing in the bound, and can carry the fit
+    while the path stays at its prior: look at its KL, and what zeroing $NN_\phi$ costs.
 
     Attributes:
         layers: solves (`SDEBlock`) and fixed maps between them.
@@ -159,25 +158,23 @@ class SDEBNN(AbstractRandomFunction):
         Args:
             example_shape: of one image.
             num_outputs: classes.
-            blocks: solves at each scale, with invertible downsampling between scales;
-                (2, 2, 2) in the paper's CIFAR-10 model.
+            blocks: solves at each scale, invertible downsampling between them; (2, 2,
+                2) in the paper's CIFAR-10 model.
             width: channels inside f_h.
             activation: of f_h.
             time: how f_h's layers depend on depth.
             augment: zero channels appended to the input.
             space_to_depth_first: downsample once before the first block too.
             stem: a first layer in its place, such as `nn.PatchStem`: a point.
-            is_normalised: `NormedConvBlock` in place of `ConvBlock`, strided
-                convolutions that double the channels (and `width`) between scales,
-                and a pooled, normalised readout; for chains over whitened weights.
+            is_normalised: `NormedConvBlock`s, strided convolutions that double the
+                channels (and `width`), and a pooled, normalised readout.
             readout_widths: hidden widths of the readout ((1024,) in the reference).
             prior: over the weights; `WeightPrior()`.
             start_width: q(w₀)'s standard deviation at first in units of its prior's;
-                `None` for a point w₀, which costs nothing in the bound and predicts
-                better on images: see the class.
+                `None` for a point w₀, which predicts better on images: see the class.
             drift_widths: hidden widths of NN_φ.
             drift_scale: multiplies NN_φ's output.
-            num_inducing: inducing images M; NN_φ sees their states pooled to 2 by 2.
+            num_inducing: inducing images M, pooled to 2 by 2 for NN_φ.
             estimator: of the path KL; `KL()`.
             integrator: how to solve; eight steps of reversible Heun.
             is_path_per_row: see the class.

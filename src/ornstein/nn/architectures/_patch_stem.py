@@ -71,7 +71,7 @@ class PatchStem(eqx.Module):
         """
         images = np.asarray(images)[:_MOST_IMAGES]
         channels = self.patches.weight.shape[2]
-        if images.ndim != 4 or images.shape[3] != channels:
+        if images.shape[3:] != (channels,):
             raise ValueError(
                 f"`images` must be (images, height, width, {channels}), got shape "
                 f"{images.shape}."

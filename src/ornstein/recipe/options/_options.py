@@ -18,23 +18,20 @@ ModelName = Literal[
     "chains",
     "auto",
 ]
-"""What `--model` takes. The last two become another recipe once the data are read."""
+"""The last two become another recipe once the data are read."""
 LikelihoodName = Literal[
     "auto", "categorical", "bernoulli", "gaussian", "laplace", "cauchy", "student-t"
 ]
 EstimatorName = Literal["kl", "full", "stl"]
 StartName = Literal["gaussian", "point"]
-"""What `--start` takes: the law of w₀."""
 PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
 WeightNoiseName = Literal["plain", "local", "flipout"]
 RandomWeightsName = Literal["all", "path"]
 StemName = Literal["none", "patches"]
-"""What `--stem` takes: the first layer of images."""
 NormName = Literal["batch", "frn", "none"]
 CurvatureName = Literal["auto", "full", "last-layer", "diagonal"]
 MixtureKLName = Literal["mean", "monte-carlo"]
 OptimiserName = Literal["adam", "ivon", "nesterov"]
-"""What `--optimiser` takes."""
 ScheduleName = Literal["cosine", "constant", "linear"]
 SolverName = Literal[
     "euler",
@@ -119,17 +116,14 @@ class ModelOptions:
             to 10,000 training rows and an ensemble for more. Both take options of the
             data, of the likelihood and the seed.
         width: hidden widths of f_h, such as 16-16; for images its channels, such as 32.
-            Of the other families: of the networks mlp, hierarchical, odenet,
-            hyper-odenet and sdebnn.
+            Of others: of networks mlp, hierarchical, odenet, hyper-odenet, sdebnn.
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
-        stem: patches halves images by a convolution that whitens the training images'
-            squares of 2 by 2 pixels, and another to --width channels: in the place of
-            --space-to-depth, and of zeros to augment.
-        normalised: of images: f_h normalises each image before its convolutions,
-            strided convolutions double the channels from scale to scale, and the
-            readout is of pooled and normalised hidden units.
+        stem: patches halves images by whitening their squares of 2 by 2 pixels, and a
+            convolution to --width channels, in the place of --space-to-depth.
+        normalised: f_h normalises each image before its convolutions, strided ones
+            double channels between scales, and the readout is pooled and normalised.
         augment: zero features (channels) appended to the input.
         activation: of f_h, of the network mlp, or of the latent models' networks.
         time_layer: how f_h's layers depend on depth.

@@ -18,6 +18,7 @@ _FAMILIES = {
     "latent-ode": "a latent ODE",
 }
 _AGREED = 1.01
+_NEARLY = 1.05
 _RIGHT_COVERAGE = 0.9
 
 
@@ -147,6 +148,8 @@ def _found(result: dict[str, Any]) -> str:
     if findings is None:
         return ""
     if not findings:
+        if _is_apart(result):  # what is said of them comes first
+            return ""
         return (
             "the diagnosis found no fault with the posterior, by the checks that it has"
         )
@@ -155,16 +158,27 @@ def _found(result: dict[str, Any]) -> str:
     return f"not as it stands: the diagnosis found {faults} ({names}), told below"
 
 
+def _is_apart(result: dict[str, Any]) -> bool:
+    return bool(result.get("num_divergent")) or result.get("r_hat", 0) > _AGREED
+
+
 def _chains_met(result: dict[str, Any]) -> str:
-    r_hat = result.get("r_hat")
+    r_hat, num_divergent = result.get("r_hat"), result.get("num_divergent")
     if r_hat is None:
         return ""
     if r_hat > _AGREED:
-        return (
-            f"the chains have not met (R-hat up to {number(r_hat)}, where {_AGREED} or "
-            "less says that they agree): they show a part of the posterior"
-        )
-    return f"the chains agree on outputs (R-hat at most {number(r_hat)})"
+        how = "have nearly met" if r_hat <= _NEARLY else "have not met"
+        said = f"the chains {how} (R-hat up to {number(r_hat)}"
+        said += f", where {_AGREED} or less says that they agree"
+        ess = result.get("ess_bulk")
+        said += "" if ess is None else f"; worth {number(ess)} independent draws"
+        said += ")"
+        said += "" if r_hat <= _NEARLY else ": they show a part of the posterior"
+    else:
+        said = f"the chains agree on outputs (R-hat at most {number(r_hat)})"
+    if num_divergent:
+        said += f". {count(num_divergent, 'sample')} of theirs follow a divergent step"
+    return said
 
 
 def _calibrated(sheet: Sheet) -> str:
