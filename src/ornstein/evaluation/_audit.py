@@ -111,7 +111,8 @@ def audit(
 
     Raises:
         TypeError: for a split of rows in place of `Data`.
-        ValueError: for a random function that claims no posterior, or a single draw.
+        ValueError: for a random function that claims no posterior, a single draw, or
+            fewer than two test rows.
         NonFiniteError: if a prediction of the fit is not a number.
     """
     check_fitted(fit)
@@ -123,6 +124,11 @@ def audit(
         raise ValueError(
             f"`num_draws` must be at least 2, got {num_draws}: one draw does not say "
             "how much another would change."
+        )
+    if len(data.test) < 2:
+        raise ValueError(
+            f"An audit compares test rows in pairs and {data.name} has "
+            f"{len(data.test)}: give 2 or more."
         )
     compare = _Comparison(fit, data, key, num_draws)
     relatives = []

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ._audit_result import Relative, Verdict
 
 _ERRORS = 3.0
@@ -30,12 +32,13 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
     moved = [r for r in put_back if _is_worse(r) or _is_better(r)]
     is_fair = all(twin.settled_gain < _MOST_OF_A_TWIN for twin in twins)
     is_ahead = bool(twins) and is_fair and all(map(_is_worse, twins))
-    unknown = [r for r in put_back if abs(r.settled_gain) + _ERRORS * r.gain_se > _MOST]
+    unknown = [r for r in put_back if not _is_within(r)]
     if not moved and not is_ahead and not unknown:
         widest = max(put_back, key=lambda r: abs(r.settled_gain))
         said = [f"{_with(widest)} its NLL is {_compared(widest)}"]
         said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
-        said.append("a twin without it predicts as well and costs less")
+        if twins and not any(map(_is_worse, twins)):
+            said.append("a twin without it predicts as well and costs less")
         return "does nothing", f"This posterior does nothing: {'; '.join(said)}."
     if is_ahead and _is_worse(put_back[-1]):
         said = [f"{_shown(r)} better than {_called(r)}" for r in (*twins, put_back[-1])]
@@ -45,7 +48,7 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
         said.append("no part of it does anything")
     if not moved and unknown:
         said += [f"{_with(r)} its NLL is {_compared(r)}" for r in unknown]
-        widest = max(unknown, key=lambda r: r.gain_se)
+        widest = max(unknown, key=lambda r: np.nan_to_num(r.gain_se, nan=np.inf))
         few = "rows" if widest.gain_se**2 > 2 * widest.draws_se**2 else "draws"
         said.append(f"which these {few} are too few to tell from nothing")
     said += [f"the twin {twin.name} is {_compared(twin)}" for twin in twins]
@@ -60,6 +63,11 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
     if not twins:
         said.append("no twins were trained, and whether they do as well is not known")
     return "in between", f"What this posterior does is in between: {'; '.join(said)}."
+
+
+def _is_within(relative: Relative) -> bool:
+    """Whether there is no room for more than nothing; of NaN there is."""
+    return abs(relative.settled_gain) + _ERRORS * relative.gain_se <= _MOST
 
 
 def _is_worse(relative: Relative) -> bool:

@@ -1,5 +1,7 @@
 """A stochastic equation's prior as a network over independent standard normals."""
 
+import math
+import numbers
 from typing import Any, overload
 
 from .._types import ArrayLike, Float
@@ -128,8 +130,9 @@ def whiten(
 
 
 def _check_scale(point_scale: Any) -> float:
-    if not isinstance(point_scale, float | int) or not point_scale > 0:
+    is_number = isinstance(point_scale, numbers.Real)
+    if not is_number or not 0 < point_scale < math.inf:
         raise ValueError(
             f"`point_scale` must be a positive number, got {point_scale!r}."
         )
-    return point_scale
+    return float(point_scale)

@@ -87,7 +87,7 @@ def unread_by_chains(options: SamplingOptions) -> set[str]:
         unread.add("step_size")
     if not has_cycles(options.kernel):
         unread.add("cycles")
-    return unread
+    return unread | {"image_augmentation"}
 
 
 def check_read(options: SamplingOptions, default: SamplingOptions) -> None:

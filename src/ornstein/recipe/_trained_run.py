@@ -87,7 +87,8 @@ class TrainedRun:
     @property
     def notes(self) -> tuple[str, ...]:
         """What readers of its predictions must know."""
-        return tuple(self.prepared.data.notes)
+        notes = self.fit.model.posterior_parts().notes
+        return (*self.prepared.data.notes, *notes)
 
     def predict(
         self,

@@ -251,6 +251,11 @@ def _like(sampler: Sampler, states: AbstractState, num_samples: int) -> PyTree:
     return jax.tree.map(with_samples, (states.position, by_name(info)))
 
 
+# What folders of before did not keep.
+_NEW_SETTINGS = ("network",)
+_MOST_SHOWN = 200
+
+
 def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
     found = read_header(folder)["settings"]
     if found is None:
@@ -259,10 +264,13 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
             "folder."
         )
     for name, value in settings.items():
-        if found.get(name) != value:
+        before = found.get(name, value if name in _NEW_SETTINGS else None)
+        if before != value:
+            how = f"{before}, not {value}"
+            how = how if len(how) < _MOST_SHOWN else "another"
             raise CheckpointError(
-                f"{folder} is of another run: its {name} is {found.get(name)}, not "
-                f"{value}; pass the same arguments, or choose another folder."
+                f"{folder} is of another run: its {name} is {how}; pass the same "
+                "arguments, or choose another folder."
             )
 
 

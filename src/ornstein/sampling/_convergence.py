@@ -22,9 +22,37 @@ class StuckChainError(RuntimeError):
 
 
 def is_stuck(samples: PosteriorSamples) -> bool:
-    """Whether a kernel with a Metropolis test accepted next to nothing."""
+    """Whether nothing was accepted, every step diverged, or no chain moved."""
     rates = samples.info.get("acceptance_rate")
-    return rates is not None and float(np.mean(np.asarray(rates))) < _FEW_ACCEPTED
+    if rates is not None and float(np.mean(np.asarray(rates))) < _FEW_ACCEPTED:
+        return True
+    if np.all(samples.info.get("is_divergent", False)):
+        return True
+    arrays = map(np.asarray, jax.tree.leaves(samples.positions))
+    return samples.num_samples > 1 and all(np.all(a == a[:, :1]) for a in arrays)
+
+
+def _how_stuck(info: dict[str, np.ndarray]) -> str:
+    """Too large a step, or too small a one."""
+    size = f" of {np.mean(info['step_size']):.3g}" if "step_size" in info else ""
+    if "acceptance_rate" in info:
+        return Sentence(
+            "The step size{} rejects everything (acceptance {:.2g}): divide it by "
+            "10, or give a longer {num_warmup} to find one.",
+            size,
+            np.mean(info["acceptance_rate"]),
+        )
+    if np.all(info.get("is_divergent", False)):
+        return Sentence(
+            "Every step diverged: the step size{} is too large; divide {step_size} by "
+            "10, or give a longer {num_warmup} to find one.",
+            size,
+        )
+    return Sentence(
+        "The chains did not move: the step size{} is too small, and there is no "
+        "posterior to average over; give {step_size} ten times as large.",
+        size,
+    )
 
 
 def judge_chains(
@@ -45,16 +73,7 @@ def judge_chains(
     notes = []
     info = {name: np.asarray(a) for name, a in samples.info.items()}
     if is_stuck(samples):
-        size = f" of {np.mean(info['step_size']):.3g}" if "step_size" in info else ""
-        notes.append(
-            Sentence(
-                "The step size{} rejects everything (acceptance {:.2g}): divide it by "
-                "10, or give a longer {num_warmup} to find one.",
-                size,
-                np.mean(info["acceptance_rate"]),
-            )
-        )
-        return notes  # all else follows from it
+        return [_how_stuck(info)]  # all else follows from it
     num_divergent = int(np.sum(info.get("is_divergent", 0)))
     if num_divergent:
         notes.append(

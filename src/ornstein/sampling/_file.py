@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._sentence import Choice, Sentence
 from .._types import PyTree
 from ..functions import PosteriorSamples
 from ..likelihood import AbstractLikelihood
@@ -114,8 +115,18 @@ def load_samples(
                 "with `sample(..., resume=True)`."
             )
     check_samples(path, (positions, info), num_kept, checksums)
+    notes = ()
     if num_kept < header["num_samples"]:
         positions, info = jax.tree.map(lambda a: a[:, :num_kept], (positions, info))
+        notes = (
+            Sentence(
+                "The chains were interrupted: there are {:,} of {:,} samples of each; "
+                "{} goes on.",
+                num_kept,
+                header["num_samples"],
+                Choice("`sample(..., resume=True)`", "`ornstein sample` with {resume}"),
+            ),
+        )
     return PosteriorSamples(
         network,
         fixed_likelihood,
@@ -123,4 +134,5 @@ def load_samples(
         info=info,
         chain_info=chain_info,
         starts=header["starts"],
+        notes=notes,
     )

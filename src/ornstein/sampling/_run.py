@@ -234,9 +234,16 @@ class Run:
                 kept = f"the {self.num_kept} before it are in {self.state_path.parent}"
             raise NonFiniteError(
                 f"Chain {chain} left the finite numbers in the {phase} after step "
-                f"{self.step}{size}: divide the step size by 10, or raise the "
-                f"friction; {kept}."
+                f"{self.step}{size}: {_calmer(self.sampler.kernel)}; {kept}."
             )
+
+
+def _calmer(kernel: Any) -> str:
+    """What keeps the chains of a kernel from running away."""
+    if not hasattr(kernel, "step_size"):
+        return "raise the batch size, or begin nearer to a mode"
+    more = ", or raise the friction" if hasattr(kernel, "friction") else ""
+    return f"divide the step size by 10{more}"
 
 
 def by_name(info: PyTree) -> dict[str, Any]:

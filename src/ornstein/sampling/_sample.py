@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import operator
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,10 @@ def sample(
     check_kind("prior", prior, AbstractPrior, "orn.GaussianPrior(1.0)")
     check_kind("kernel", kernel, AbstractKernel, "orn.HMC(100) or orn.SGLD(1e-5)")
     check_data(split, "split")
-    check_positive(num_chains=num_chains)
+    check_positive(num_chains=num_chains, num_samples=num_samples, thin=thin)
+    num_chains, num_samples, thin, num_warmup = map(
+        operator.index, (num_chains, num_samples, thin, num_warmup)
+    )
     if jitter is not None and not 0 <= jitter < float("inf"):
         raise ValueError(f"`jitter` must not be negative, got {jitter}.")
     potential = Potential(
@@ -177,6 +181,8 @@ def sample(
             "batch_size": potential.batch_size,
             "prior": eqx.tree_pformat((prior, likelihood_prior), short_arrays=False),
             "likelihood": eqx.tree_pformat(likelihood, short_arrays=False),
+            # Activations, steps, scales: all but its arrays, which the starts tell.
+            "network": eqx.tree_pformat(model),
         },
         how_started=chosen.how,
         callbacks=callbacks,

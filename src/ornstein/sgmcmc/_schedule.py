@@ -5,6 +5,7 @@ called with the number of steps done.
 """
 
 import math
+import numbers
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -137,12 +138,22 @@ def is_sampling(schedule: Schedule, step: Int[Array, ""]) -> Bool[Array, ""]:
 
 
 def check_positive(name: str, value: Schedule) -> None:
-    """Refuse a Python number that is not positive and finite."""
-    if isinstance(value, int | float) and not (math.isfinite(value) and value > 0):
+    """Refuse a number that is not positive and finite; arrays are the caller's."""
+    _check_schedule(name, value)
+    if isinstance(value, numbers.Real) and not (math.isfinite(value) and value > 0):
         raise ValueError(f"`{name}` must be positive, got {value}.")
 
 
 def check_not_negative(name: str, value: Schedule) -> None:
-    """Refuse a Python number that is negative or not finite."""
-    if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
+    """Refuse a number that is negative or not finite; arrays are the caller's."""
+    _check_schedule(name, value)
+    if isinstance(value, numbers.Real) and not (math.isfinite(value) and value >= 0):
         raise ValueError(f"`{name}` must not be negative, got {value}.")
+
+
+def _check_schedule(name: str, value: object) -> None:
+    if value is None or isinstance(value, str):
+        raise TypeError(
+            f"`{name}` must be a number, or a schedule of the step, got {value!r}: "
+            f"write {name}=1e-4."
+        )

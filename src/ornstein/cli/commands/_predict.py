@@ -112,7 +112,7 @@ class Predict:
         for row in zip(*columns.values(), strict=True):
             writer.writerow(map(_cell, row))
         write_atomically(self.output, text.getvalue().encode())
-        say_notes(prepared.data.notes, terminal)
+        say_notes(run.notes, terminal)
         num_rows = len(next(iter(columns.values())))
         terminal.say(f"Wrote {self.output}: {num_rows} rows of {', '.join(columns)}")
         if any(name.split(" of ")[0] == "epistemic" for name in columns):
@@ -127,7 +127,7 @@ class Predict:
             "num_rows": num_rows,
             "columns": list(columns),
             "num_draws": draws,
-            "notes": list(prepared.data.notes),
+            "notes": list(map(str, run.notes)),
             "provenance": provenance(command, seed=training.seed, seconds=seconds),
         }
 

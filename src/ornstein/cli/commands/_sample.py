@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import tyro
 
 from ..._files import lock_folder
+from ..._sentence import OptionError
 from ...evaluation import fit_scores
 from ...recipe import (
     SAMPLES,
@@ -67,9 +68,6 @@ _TABLE = (
     "train_seconds",
 )
 
-_R_HAT = "R-hat"
-"""What a note about it says."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
@@ -114,6 +112,11 @@ class Sample:
                 )
         recipe = self.recipe
         check_sampling(recipe.sampling)
+        if recipe.data.image_augmentation:
+            raise OptionError(
+                "{image_augmentation} does nothing for `ornstein sample`, whose "
+                "likelihood is of the images as they are: leave it out."
+            )
         path = free_folder(recipe.data.data) if self.out is None else self.out
         others = starts_from_run(recipe.sampling.start_from)
         inputs = [*inputs_of(recipe.recipe), *([] if others is None else [others])]
@@ -213,8 +216,6 @@ def _carry_out(
         written += leave_report(run, samples, prediction, data, terminal)
         say_draws(samples, options.test_draws, terminal)
         table = {name: result[name] for name in _TABLE if result.get(name) is not None}
-        if any(_R_HAT in note for note in samples.notes):
-            table.pop("r_hat", None)  # said already, of training rows
         terminal.table(
             f"{options.kernel} on the test rows of {recipe.data.data}", table
         )

@@ -157,6 +157,7 @@ class PosteriorSamples(AbstractRandomFunction):
         sizes = [math.prod(a.shape[2:]) for a in jax.tree.leaves(self.positions)]
         return PosteriorParts(
             has_bound=False,
+            notes=self.notes,
             num_parameters=sum(sizes),
             has_stored_samples=True,
             dependent_draws=self._blocks,

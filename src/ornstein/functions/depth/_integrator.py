@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import diffrax
 import equinox as eqx
 import jax
+import numpy as np
 
 from ...sde import (
     AbstractGradient,
@@ -14,7 +15,9 @@ from ...sde import (
     Backprop,
     EulerMaruyama,
     Fixed,
+    Grid,
     check_adaptive,
+    grid_of,
 )
 
 _Model = TypeVar("_Model")
@@ -66,6 +69,7 @@ def with_solver(
         TypeError: a model without a differential equation.
         ValueError: choices that do not go together.
     """
+    _check_kinds(solver, stepsize, gradient)
     changes = {"solver": solver, "stepsize": stepsize, "gradient": gradient}
     changes = {name: value for name, value in changes.items() if value is not None}
     if not has_integrator(model):
@@ -73,7 +77,39 @@ def with_solver(
             f"`with_solver` needs a model that solves a differential equation, such "
             f"as `SDEBNN`, got {type(model).__name__}."
         )
+    if stepsize is not None:
+        _check_known_steps(model, stepsize)
     return replace_integrators(model, **changes)
+
+
+def _check_kinds(solver: Any, stepsize: Any, gradient: Any) -> None:
+    for name, value, kind, write in [
+        ("solver", solver, diffrax.AbstractSolver, "Heun()"),
+        ("stepsize", stepsize, AbstractStepsize, "Fixed(0.05)"),
+        ("gradient", gradient, AbstractGradient, "Backprop()"),
+    ]:
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(
+                f"`{name}` must be one of `ornstein.sde`'s, got {value!r}: write "
+                f"{name}={write}."
+            )
+
+
+def _check_known_steps(model: Any, stepsize: AbstractStepsize) -> None:
+    """A path that is among the parameters is met at steps that are known beforehand.
+
+    Here, and not once it is solved: steps with arrays of their own would be taken for
+    parameters that chains have not sampled.
+    """
+    is_driven = lambda node: getattr(node, "needs_known_steps", False)
+    if not any(map(is_driven, jax.tree.leaves(model, is_leaf=is_driven))):
+        return
+    grid_of(stepsize, np.array([0.0, 1.0]))
+    if isinstance(stepsize, Grid) and stepsize.ts is not None:
+        raise ValueError(
+            "A network over standard normals has no other arrays, and the solver's "
+            "`Grid(ts)` is one: use `Fixed(dt)`."
+        )
 
 
 def has_integrator(model: Any) -> bool:

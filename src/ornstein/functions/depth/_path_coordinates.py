@@ -16,6 +16,7 @@ $\sigma h'$.
 import abc
 import itertools
 import math
+import numbers
 
 import equinox as eqx
 import numpy as np
@@ -181,7 +182,8 @@ class LevyCiesielski(AbstractPathCoordinates):
     num_modes: int = eqx.field(static=True, default=8)
 
     def __check_init__(self):
-        if not isinstance(self.num_modes, int) or self.num_modes < 1:
+        is_count = isinstance(self.num_modes, numbers.Integral)
+        if not is_count or self.num_modes < 1:
             raise ValueError(
                 f"`num_modes` must be a whole number from 1, got {self.num_modes!r}; "
                 "for weights that do not move use `without_noise(model)`."

@@ -9,7 +9,7 @@ one (a bottleneck sees them all through a few numbers); these can.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -56,6 +56,7 @@ class WhitenedBlock(AbstractDepthBlock):
     integrator: Integrator
     reverts_to_start: bool = eqx.field(static=True)
     window: tuple[float, float] = eqx.field(static=True)
+    needs_known_steps: ClassVar[bool] = True
 
     @property
     def is_noisy(self) -> bool:
