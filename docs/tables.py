@@ -173,9 +173,9 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
     """
     files = Files(results, {})
 
-    def runs(data: str, model: str) -> Rows:
+    def runs(data: str, model: str, scale: str = "quick") -> Rows:
         """The seeds of a model of table 1."""
-        folder = results / "table1" / f"{data}-quick"
+        folder = results / "table1" / f"{data}-{scale}"
         return Rows(read(path) for path in sorted(folder.glob(f"{model}-[0-9].json")))
 
     def table1(data: str, **labels: str) -> str:
