@@ -131,7 +131,7 @@ def whiten(
 
 def _check_scale(point_scale: Any) -> float:
     is_number = isinstance(point_scale, numbers.Real)
-    if not is_number or not 0 < point_scale < math.inf:
+    if not is_number or not 0 < float(point_scale) < math.inf:
         raise ValueError(
             f"`point_scale` must be a positive number, got {point_scale!r}."
         )

@@ -140,14 +140,18 @@ def is_sampling(schedule: Schedule, step: Int[Array, ""]) -> Bool[Array, ""]:
 def check_positive(name: str, value: Schedule) -> None:
     """Refuse a number that is not positive and finite; arrays are the caller's."""
     _check_schedule(name, value)
-    if isinstance(value, numbers.Real) and not (math.isfinite(value) and value > 0):
+    if isinstance(value, numbers.Real) and not (
+        math.isfinite(value) and float(value) > 0
+    ):
         raise ValueError(f"`{name}` must be positive, got {value}.")
 
 
 def check_not_negative(name: str, value: Schedule) -> None:
     """Refuse a number that is negative or not finite; arrays are the caller's."""
     _check_schedule(name, value)
-    if isinstance(value, numbers.Real) and not (math.isfinite(value) and value >= 0):
+    if isinstance(value, numbers.Real) and not (
+        math.isfinite(value) and float(value) >= 0
+    ):
         raise ValueError(f"`{name}` must not be negative, got {value}.")
 
 

@@ -24,6 +24,7 @@ LikelihoodName = Literal[
 ]
 EstimatorName = Literal["kl", "full", "stl"]
 StartName = Literal["gaussian", "point"]
+"""What `--start` takes: the law of w₀."""
 PriorName = Literal["gaussian", "fan-in", "laplace", "scale-mixture"]
 WeightNoiseName = Literal["plain", "local", "flipout"]
 RandomWeightsName = Literal["all", "path"]
@@ -32,6 +33,7 @@ NormName = Literal["batch", "frn", "none"]
 CurvatureName = Literal["auto", "full", "last-layer", "diagonal"]
 MixtureKLName = Literal["mean", "monte-carlo"]
 OptimiserName = Literal["adam", "ivon", "nesterov"]
+"""What `--optimiser` takes."""
 ScheduleName = Literal["cosine", "constant", "linear"]
 SolverName = Literal[
     "euler",
@@ -120,8 +122,7 @@ class ModelOptions:
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
-        stem: patches halves images by whitening their squares of 2 by 2 pixels, and a
-            convolution to --width channels, in the place of --space-to-depth.
+        stem: patches whitens images' squares of 2 by 2 pixels, --width channels of each.
         normalised: f_h normalises each image before its convolutions, strided ones
             double channels between scales, and the readout is pooled and normalised.
         augment: zero features (channels) appended to the input.
@@ -186,12 +187,11 @@ class NetworkOptions:
     Attributes:
         network: mlp (of flattened inputs); hierarchical, an mlp beside a linear map,
             each layer of which learns how wide its weights are, all its numbers N(0, 1)
-            a priori; odenet, with the sdebnn's f_h, and
-            hyper-odenet, whose weights follow an equation over depth too, and sdebnn,
-            whose weights' noise is among its parameters, all N(0, 1) a priori, for
-            deterministic, ensemble and mean-field; for images lenet, alexnet, vgg16,
-            resnet-DEPTH (20, 32, 44, 56, 110 for small ones, 18, 34, 50 for large ones)
-            or wide-resnet-DEPTH-WIDTH, such as wide-resnet-28-10.
+            a priori; odenet, with the sdebnn's f_h, hyper-odenet, whose weights follow
+            an equation too, and sdebnn, whose weights' noise is among its parameters,
+            all N(0, 1) a priori; for images lenet, alexnet, vgg16, resnet-DEPTH (20,
+            32, 44, 56, 110 for small ones, 18, 34, 50 for large ones) or
+            wide-resnet-DEPTH-WIDTH, such as wide-resnet-28-10.
         network_width: multiplies the channels and features of lenet, alexnet, vgg16 and
             resnet.
         norm: of vgg16, resnet and wide-resnet: batch normalisation, filter response
