@@ -122,7 +122,7 @@ class ModelOptions:
         blocks: solves at each scale of images, such as 2-2-2.
         readout: hidden widths of the readout of images, or none.
         space_to_depth: halve images into channels before the first block.
-        stem: patches whitens images' squares of 2 by 2 pixels, --width channels of each.
+        stem: patches whitens squares of 2 by 2 pixels: --width channels of each.
         normalised: f_h normalises each image before its convolutions, strided ones
             double channels between scales, and the readout is pooled and normalised.
         augment: zero features (channels) appended to the input.
