@@ -6,8 +6,8 @@ from ._evidence import Evidence
 
 APART = 1.2
 """R-hat of outputs from which chains say different things: between them is then 0.4 of
-the variance within. From 1.05 on a command says that they have not met; below that more
-samples, from 1.2 on other modes."""
+the variance within. From 1.05 on the command says that they have not met, which longer
+chains mend; these have seen other modes."""
 
 DIVERGENT = 0.01
 """Share of the samples that follow a divergent step. One may be chance; of a hundredth

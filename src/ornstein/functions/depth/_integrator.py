@@ -77,8 +77,13 @@ def with_solver(
             f"`with_solver` needs a model that solves a differential equation, such "
             f"as `SDEBNN`, got {type(model).__name__}."
         )
-    if stepsize is not None:
-        _check_known_steps(model, stepsize)
+    is_driven = lambda node: getattr(node, "needs_known_steps", False)
+    nodes = jax.tree.leaves(model, is_leaf=is_driven)
+    if stepsize is not None and any(map(is_driven, nodes)):
+        # Now, and not once it is solved: steps with arrays of their own would be taken
+        # for parameters that chains have not sampled.
+        grid_of(stepsize, np.array([0.0, 1.0]))
+        check_no_grid(stepsize)
     return replace_integrators(model, **changes)
 
 
@@ -95,16 +100,8 @@ def _check_kinds(solver: Any, stepsize: Any, gradient: Any) -> None:
             )
 
 
-def _check_known_steps(model: Any, stepsize: AbstractStepsize) -> None:
-    """A path that is among the parameters is met at steps that are known beforehand.
-
-    Here, and not once it is solved: steps with arrays of their own would be taken for
-    parameters that chains have not sampled.
-    """
-    is_driven = lambda node: getattr(node, "needs_known_steps", False)
-    if not any(map(is_driven, jax.tree.leaves(model, is_leaf=is_driven))):
-        return
-    grid_of(stepsize, np.array([0.0, 1.0]))
+def check_no_grid(stepsize: AbstractStepsize) -> None:
+    """Refuse steps that are arrays, among which a whitened network has its path."""
     if isinstance(stepsize, Grid) and stepsize.ts is not None:
         raise ValueError(
             "A network over standard normals has no other arrays, and the solver's "

@@ -18,10 +18,10 @@ import numpy as np
 
 from ..._types import Array, ArrayLike, Float, Params, PyTree, RealScalar
 from ...network import SolveReport, split_where
-from ...sde import Grid, grid_of, solve_driven
+from ...sde import grid_of, solve_driven
 from .._standardised import Standardised
 from ._hidden_units import DepthState, first_roughness, report_of, velocity
-from ._integrator import Integrator
+from ._integrator import Integrator, check_no_grid
 from ._odenet import AbstractDepthBlock, AbstractODENet
 from ._path_coordinates import AbstractPathCoordinates
 from ._sde_block import SDEBlock
@@ -181,11 +181,7 @@ def _whitened(
     weights, points = split_where(block.dynamics, block.where)
     start_scale = jax.tree.map(number, block.initial_scale)
     integrator = block.integrator
-    if isinstance(integrator.stepsize, Grid) and integrator.stepsize.ts is not None:
-        raise ValueError(
-            "A network over standard normals has no other arrays, and the solver's "
-            "`Grid(ts)` is one: use `Fixed(dt)`."
-        )
+    check_no_grid(integrator.stepsize)
     times = grid_of(integrator.stepsize, _with_window(_ENDS, block.window))
     path = bound = None
     if block.is_noisy:
