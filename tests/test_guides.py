@@ -119,7 +119,7 @@ class Page(NamedTuple):
 
 QUICK_REGRESSOR = 'BayesianRegressor("laplace", options={"steps": 20}, '
 PAGES = {
-    "choosing": Page(2, cut=(("HMC(100,", "HMC(3,"),)),
+    "choosing": Page(3, cut=(("HMC(100,", "HMC(3,"), ("HMC(20)", "HMC(3)"))),
     "coming_from": Page(
         8,
         cut=(('"num_samples": 50', '"num_samples": 3'), (": 200,", ": 3,")),
