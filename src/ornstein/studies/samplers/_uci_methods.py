@@ -21,6 +21,7 @@ from ...functions import (
     MeanField,
     WeightPrior,
     whiten,
+    without_noise,
 )
 from ...likelihood import Gaussian
 from ...mcmc import HMC, AbstractKernel, MicrocanonicalLangevin, PartialHMC
@@ -119,10 +120,15 @@ def _path_network(
     scale: float,
     point_scale: float,
     num_modes: int,
+    is_noisy: bool = True,
     *,
     key: PRNGKeyArray,
 ) -> Network:
-    """An SDE-BNN over the first modes of its paths, a step a mode."""
+    """An SDE-BNN over the first modes of its paths, a step a mode.
+
+    Without noise weights start at random as before and then follow the prior's drift:
+    the twin that says what the paths add.
+    """
     model = SDEBNN.for_vectors(
         split.x.shape[1],
         1,
@@ -132,6 +138,7 @@ def _path_network(
         integrator=Integrator(EulerMaruyama(), Fixed(1 / num_modes)),
         key=key,
     )
+    model = model if is_noisy else without_noise(model)
     return whiten(model, LevyCiesielski(num_modes), point_scale=point_scale)
 
 
@@ -357,11 +364,14 @@ _NARROW_PATHS = [
     {"sigma": sigma, "scale": 1.0, "point_scale": 1.0, "num_modes": 2}
     for sigma in (0.2, 0.5)
 ]
+# The twin without paths: sigma does nothing.
+_STILL = [_PATHS[0] | {"is_noisy": False}]
 _ACTIVATIONS = [{"prior_scale": 1.0, "activation": name} for name in ("relu", "tanh")]
 METHODS = {
     "sdebnn": Method(_PATHS, _sdebnn, 0.3, _PATH_HMC),
     "sdebnn-narrow": Method(_NARROW_PATHS, _sdebnn, 0.3, _PATH_HMC),
     "sdebnn-mile": Method(_PATHS, _sdebnn_mile, 0.3, _PATH_MILE),
+    "sdebnn-still-mile": Method(_STILL, _sdebnn_mile, 0.3, _PATH_MILE),
     "sdebnn-ivon": Method(_PATHS, _sdebnn_ivon, 0.25),
     "hmc": Method(_PRIORS, _hmc, 0.3, _HMC),
     "partial-hmc": Method(_PRIORS_OF_BEFORE, _partial_hmc, 0.5),
