@@ -212,3 +212,29 @@ def test_cycles_say_in_which_steps_samples_are_taken(getkey):
     assert infos.is_sampling.tolist() == ([False] * 7 + [True] * 3) * 2
     expected = 0.05 * (1 + np.cos(np.pi * (np.arange(20) % 10) / 10))
     np.testing.assert_allclose(infos.step_size, expected, rtol=1e-5)
+
+
+CYCLE = Cyclical(0.1, 10)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        SGHMC(CYCLE, 1e-6, temperature=0.0),
+        SGHMC(CYCLE, 1e-6, temperature=0.0, resample_every=100),
+        SGNHT(CYCLE, 1e-6, temperature=0.0),
+    ],
+    ids=["sghmc", "sghmc, fresh momenta", "sgnht"],
+)
+def test_momentum_goes_on_where_the_step_changes(kernel, getkey):
+    """Without forces p = v / step is what friction leaves of it, through a cycle."""
+    flat = DensityPotential(lambda position: 0.0 * jnp.sum(position))
+    steps = CYCLE(jnp.arange(15))
+    state = kernel.init(flat, jnp.zeros(3), key=getkey())
+    # One step is done, so that none of these draws its momentum.
+    state = eqx.tree_at(lambda s: s.num_steps, state, jnp.array(1, jnp.int32))
+    p = jnp.array([0.01, -0.02, 0.005])
+    state = eqx.tree_at(lambda s: s.momentum, state, steps[0] * p)
+    for step in range(1, 15):
+        state, _ = kernel.step(flat, state, key=getkey())
+        np.testing.assert_allclose(state.momentum / steps[step], p, rtol=1e-3)

@@ -25,6 +25,7 @@ from ..sgmcmc import (
     AbstractPreconditioner,
     AdaptiveDriftSGLD,
     ConstantSGD,
+    Cyclical,
     Diagonal,
     Full,
     NaiveSGHMC,
@@ -38,6 +39,8 @@ from ._oracles import (
     adapted_sgd,
     adaptive_drift,
     constant_sgd,
+    cycled_sghmc,
+    cycled_sgld,
     exact_posterior,
     langevin,
     microcanonical,
@@ -50,6 +53,8 @@ from ._targets import BATCH_SIZE, LinearRegression, Moments
 
 _MANY_DATA = 320
 """For constant SGD, whose law nears the posterior as n / N falls."""
+
+_CYCLE = Cyclical(0.1, 12)
 
 
 CONSTANT_SGD: dict[str, tuple[AbstractPreconditioner, Callable]] = {
@@ -149,6 +154,11 @@ def linear_cases() -> list[LinearCase]:
         LinearCase("SGHMC", SGHMC(0.1, 4.0), 12, sghmc(0.1, 4.0, 0.0)),
         LinearCase(
             "SGHMC, noise estimate", SGHMC(0.1, 6.0, 60.0), 12, sghmc(0.1, 6.0, 60.0)
+        ),
+        # Looked at where cycles end.
+        LinearCase("SGLD, cosine cycles", SGLD(_CYCLE), 24, cycled_sgld(_CYCLE)),
+        LinearCase(
+            "SGHMC, cosine cycles", SGHMC(_CYCLE, 6.0), 24, cycled_sghmc(_CYCLE, 6.0)
         ),
         LinearCase("NaiveSGHMC", NaiveSGHMC(0.07, 6), 4, naive_sghmc(0.07, 6)),
         LinearCase(

@@ -148,6 +148,12 @@ def drift_map(dim: int) -> MomentMap:
     return batch_map(matrix[None], np.zeros((1, 2 * dim)), 0 * matrix, np.inf)
 
 
+def rescale_map(dim: int, scale: float) -> MomentMap:
+    r"""$v' = r v$, on $s = (\theta, v)$."""
+    matrix = np.diag(np.repeat([1.0, scale], dim))
+    return batch_map(matrix[None], np.zeros((1, 2 * dim)), 0 * matrix, np.inf)
+
+
 def lyapunov(
     target: LinearRegression,
     drift: Float[np.ndarray, "dim dim"],

@@ -1,13 +1,21 @@
 """The exact moments of what each sampler does on a Gaussian posterior."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..mcmc import AbstractState
+from ..sgmcmc import Cyclical
 from ._chains import Estimate
-from ._moment_equation import drift_map, gradient_map, kick_map
+from ._moment_equation import (
+    MomentMap,
+    drift_map,
+    gradient_map,
+    kick_map,
+    rescale_map,
+)
 from ._targets import BATCH_SIZE, LinearRegression, Moments, RowGradients, flat
 from ._twins import Rest, adaptive_drift_law, microcanonical_law
 
@@ -110,6 +118,45 @@ def sghmc(
         return kick.then(drift_map(dim)).stationary(dim)
 
     return oracle
+
+
+def cycled_sgld(cycle: Cyclical) -> Oracle:
+    """SGLD at the end of a cycle of steps, which repeats."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        del state
+        rows, one = target.row_gradients(), np.eye(target.x.shape[1])
+        steps = [
+            gradient_map(rows, size / 2 * one, size * one, BATCH_SIZE)
+            for size in _steps_of(cycle)
+        ]
+        return functools.reduce(MomentMap.then, steps).stationary(len(one))
+
+    return oracle
+
+
+def cycled_sghmc(cycle: Cyclical, friction: float) -> Oracle:
+    r"""SGHMC at the end of a cycle: $v = \varepsilon p$, and p goes on."""
+
+    def oracle(target: LinearRegression, state: AbstractState) -> Moments:
+        del state
+        rows, dim = target.row_gradients(), target.x.shape[1]
+        sizes = _steps_of(cycle)
+        steps = []
+        for last, size in zip([sizes[-1], *sizes], sizes, strict=False):
+            eta, a = size**2, size * friction
+            kick = kick_map(rows, 1 - a, eta, 2 * a * eta, BATCH_SIZE)
+            moved = rescale_map(dim, size / last).then(kick).then(drift_map(dim))
+            steps.append(moved)
+        return functools.reduce(MomentMap.then, steps).stationary(dim)
+
+    return oracle
+
+
+def _steps_of(cycle: Cyclical) -> list[float]:
+    """The step sizes of one cycle, by eq. (1) of Zhang et al. (2020)."""
+    parts = np.arange(cycle.cycle_length) / cycle.cycle_length
+    return list(cycle.peak / 2 * (1 + np.cos(np.pi * parts)))
 
 
 def naive_sghmc(step_size: float, num_integration_steps: int) -> Oracle:

@@ -113,6 +113,23 @@ def init_state(position: Params, adapted: PyTree[Array] = None) -> SGState:
     return SGState(position, zeros, jnp.zeros((), jnp.int32), adapted)
 
 
+def carried_momentum(schedule: Schedule, state: SGState) -> Params:
+    r"""The last move as it would have been at this step's size.
+
+    $v = \varepsilon p / M$, and what goes on where $\varepsilon$ changes is p: a move
+    kept as it is would be hotter than the temperature at the smaller step.
+
+    Args:
+        schedule: $\varepsilon$.
+        state: before the step.
+    """
+    if not callable(schedule):
+        return state.momentum
+    last = at(schedule, jnp.maximum(state.num_steps - 1, 0))
+    scale = ratio(at(schedule, state.num_steps), last)
+    return combine_trees((jnp.where(last > 0, scale, 0.0),), state.momentum)
+
+
 def adapted_of(state: SGState, kernel: AbstractMinibatchKernel) -> PyTree[Array]:
     """What a kernel adapted, refusing the state of one that adapts nothing."""
     if state.adapted is None:

@@ -13,6 +13,7 @@ from ._base import (
     AbstractUnadaptedKernel,
     SGInfo,
     SGState,
+    carried_momentum,
     combine_trees,
     estimate_gradient,
     init_state,
@@ -42,7 +43,8 @@ class SGHMC(AbstractUnadaptedKernel):
     The momentum runs half a step behind the position. A fresh one is of the position's
     own time, so that the kick after it is half of one, $\eta / (2 - a)$ exactly, and
     its variance $T \eta / (1 - a/2)$. With a whole kick, as in Chen et al., the law at
-    rest of trajectories of L short steps has the variance $T / (1 + 1/L)$.
+    rest of trajectories of L short steps has the variance $T / (1 + 1/L)$. Where a
+    schedule changes $\varepsilon$, v changes with it, so that p goes on.
 
     Without noise (T = 0), from rest, with a constant step and no refreshment, it is SGD
     of learning rate $\eta$ with momentum 1 - a.
@@ -168,12 +170,13 @@ class SGHMC(AbstractUnadaptedKernel):
         self, state: SGState, a: RealScalar, eta: RealScalar, *, key: PRNGKeyArray
     ) -> tuple[Params, RealScalar]:
         """The momentum to start from, and the part that its kick is."""
+        old = carried_momentum(self.step_size, state)
         if self.resample_every is None:
-            return state.momentum, 1.0
+            return old, 1.0
         scale = root(at(self.temperature, state.num_steps) * eta / (1 - a / 2))
         fresh = lambda: combine_trees((scale,), normal_like(state.momentum, key=key))
         is_due = state.num_steps % self.resample_every == 0
-        momentum = jax.lax.cond(is_due, fresh, lambda: state.momentum)
+        momentum = jax.lax.cond(is_due, fresh, lambda: old)
         return momentum, jnp.where(is_due, 1 / (2 - a), 1.0)
 
 

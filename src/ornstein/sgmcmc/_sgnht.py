@@ -11,6 +11,7 @@ from ._base import (
     SGInfo,
     SGState,
     adapted_of,
+    carried_momentum,
     combine_trees,
     estimate_gradient,
     init_state,
@@ -81,7 +82,8 @@ class SGNHT(AbstractUnadaptedKernel):
         step_size = at(self.step_size, state.num_steps)
         temperature = at(self.temperature, state.num_steps)
         zeta, eta = adapted_of(state, self), step_size**2
-        coefficients, trees = (1 - step_size * zeta, -eta), (state.momentum, gradient)
+        momentum = carried_momentum(self.step_size, state)
+        coefficients, trees = (1 - step_size * zeta, -eta), (momentum, gradient)
         if not is_cold(self.temperature):
             noise = normal_like(state.position, key=noise_key)
             variance = 2 * self.friction * temperature * step_size * eta

@@ -56,7 +56,7 @@ from ornstein.mcmc import Langevin, _isokinetic
 from ornstein.potential import AbstractPotential, Potential
 from ornstein.prior import AbstractLeafPrior
 from ornstein.recipe import KERNELS
-from ornstein.sgmcmc import SGHMC, SGLD, AdaptiveDriftSGLD, _sgnht
+from ornstein.sgmcmc import SGHMC, SGLD, AdaptiveDriftSGLD, _sghmc, _sgnht
 from ornstein.sgmcmc._base import kinetic_temperature
 from ornstein.studies import EXPERIMENTS, Study
 from ornstein.studies.samplers._exactness import claimed_rows, linear_rows
@@ -251,7 +251,8 @@ def test_swag():
 
 
 @pytest.mark.parametrize(
-    "method", ["HMC", "ConstantSGD, Full", "MicrocanonicalLangevin"]
+    "method",
+    ["HMC", "ConstantSGD, Full", "MicrocanonicalLangevin", "SGLD, cosine cycles"],
 )
 def test_linear_row(method: str):
     (case,) = [case for case in linear_cases() if case.method == method]
@@ -390,6 +391,17 @@ def test_planted_in_adaptive_drift(weight: float, is_right: bool):
     rows = linear_rows(case._replace(kernel=kernel), seed=0)
     assert is_green(rows) == is_right
     assert rows[1]["method_gap"] > 0.2
+
+
+def test_planted_in_cosine_cycles(monkeypatch):
+    """Moves that go on at another step's size: three times the variance and more."""
+    (case,) = [c for c in linear_cases() if c.method == "SGHMC, cosine cycles"]
+    assert is_green(linear_rows(case, seed=0))
+    monkeypatch.setattr(_sghmc, "carried_momentum", lambda _, state: state.momentum)
+    # Another length: a program compiled without the fault is not met again.
+    mean, covariance = linear_rows(case._replace(num_samples=9), seed=0)
+    assert mean["within_bound"]
+    assert not covariance["within_bound"]
 
 
 def test_planted_in_sghmc():
