@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from docs.records import Entry, Files, Rows, Values, newest, read, shown
 
 _NUM_SPLITS = 20
@@ -244,6 +246,28 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
             for row in rows
         )
 
+    def uci_minus(method: str, other: str) -> str:
+        """One method's scores minus another's, in pairs, a data set after the other."""
+        found = []
+        for row in files["uci"].rows.where(method=method).not_naming("-gap", by="data"):
+            for twin in files["uci"].rows.where(data=row.data, method=other):
+                ours, theirs = (
+                    dict(zip(r.split_numbers, r.splits, strict=True))
+                    for r in (row, twin)
+                )
+                both = [split for split in ours if split in theirs]
+                pairs = zip(*[(ours[s], theirs[s]) for s in both], strict=True)
+                of_us, of_them = map(np.array, pairs)
+                change = of_us - of_them
+                mean = change.mean(0)
+                error = change.std(0, ddof=1) / math.sqrt(len(both))
+                rmse, fit = (shown(value, ".2f") for value in mean)
+                found.append(
+                    f"{row.data} {rmse} ± {error[0]:.2f} / {fit} ± {error[1]:.2f} "
+                    f"({len(both)})"
+                )
+        return "; ".join(found)
+
     def bde_table() -> str:
         """MILE as its authors have it, and HMC and MILE here, on the same splits."""
         lines, splits = [], files["bde"].provenance.splits
@@ -307,7 +331,7 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         len,
     )
     found += (as_typed_table, made, max, min, runs, spread, table, table1, targets)
-    return {call.__name__: call for call in (*found, uci_scores, uci_beside)}
+    return {call.__name__: call for call in (*found, uci_scores, uci_beside, uci_minus)}
 
 
 def _scores(name: str, rmse: float, log_likelihood: float) -> str:
