@@ -12,9 +12,11 @@ from pathlib import Path
 import jax
 from rich.logging import RichHandler
 
+from .._mesh import shared_mesh
 from ..sampling import StuckChainError
 from ..train import CheckpointError, NonFiniteError
 from ._completion import Completion
+from ._devices import mesh_of
 from ._flags import flagged, said
 from ._parse import parse
 from ._signals import Interruption, Terminated, handled
@@ -83,7 +85,9 @@ def main(args: Sequence[str] | None = None) -> int:
             _cache_programs()
             command = parse(args, COMMANDS)
             terminal = Terminal(is_json=command.json)
-            terminal.result(command.run(terminal, shlex.join(["ornstein", *args])))
+            with shared_mesh(mesh_of(getattr(command, "mesh", None))):
+                typed = shlex.join(["ornstein", *args])
+                terminal.result(command.run(terminal, typed))
     except Terminated:
         return 143
     except KeyboardInterrupt:

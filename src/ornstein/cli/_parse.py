@@ -178,7 +178,7 @@ def _sampling(peek: _Peek) -> SampleRecipe:
 
 def _check_resume(given: Train | Sample, default: Train | Sample) -> None:
     """A run that goes on keeps its own options: refuse new ones."""
-    if dataclasses.replace(given, resume=None, json=False) != default:
+    if dataclasses.replace(given, resume=None, mesh=None, json=False) != default:
         raise UsageError(
             f"--resume {given.resume} goes on with the options of that run: leave the "
             "others out."

@@ -12,7 +12,9 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
+from .._mesh import DRAWS, each_apart
 from .._types import Array, PRNGKeyArray, PyTree
 from ._base import AbstractRandomFunction, Draw
 
@@ -28,6 +30,7 @@ def map_draws(
     num_draws: int,
     state: eqx.nn.State | None = None,
     draws_at_once: int = 1,
+    mesh: Mesh | None = None,
 ) -> _Kept:
     """What is kept of draws 0 to `num_draws - 1` on one batch, draws first.
 
@@ -42,13 +45,19 @@ def map_draws(
         state: batch statistics; each draw has its own copy.
         draws_at_once: computed side by side; the others follow one after another,
             which on a CPU is several times faster than a `vmap` over kernels.
+        mesh: of several devices, along whose `draws` each has its own; or `None`.
     """
 
-    def one(index: Array) -> _Kept:
-        return keep(model(x, key=key, index=index, state=copied(state)))
+    def of(whole: PyTree, indices: Array) -> _Kept:
+        model, x, key, state = whole
 
-    batch_size = None if draws_at_once == 1 else draws_at_once
-    return jax.lax.map(one, jnp.arange(num_draws), batch_size=batch_size)
+        def one(index: Array) -> _Kept:
+            return keep(model(x, key=key, index=index, state=copied(state)))
+
+        batch_size = None if draws_at_once == 1 else draws_at_once
+        return jax.lax.map(one, indices, batch_size=batch_size)
+
+    return each_apart(of, mesh, DRAWS)((model, x, key, state), jnp.arange(num_draws))
 
 
 def copied(state: eqx.nn.State | None) -> eqx.nn.State | None:

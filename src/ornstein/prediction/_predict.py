@@ -5,8 +5,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh
 
 from .._kinds import check_arrays, check_key
+from .._mesh import (
+    DRAWS,
+    ROWS,
+    check_divides,
+    checked_mesh,
+    everywhere,
+    gathered,
+    num_along,
+    put_rows,
+    without,
+)
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, map_draws
 from ..likelihood import AbstractLikelihood
@@ -33,6 +45,7 @@ def predict(
     batch_size: int | None = None,
     keep_draws: bool = True,
     pad_rows: bool = False,
+    mesh: Mesh | None = None,
 ) -> Prediction:
     """The posterior predictive distribution of each row of `x`.
 
@@ -56,6 +69,9 @@ def predict(
             have any number of rows: up to 64 compile once (images: 1, up to 8, up to
             64), and twice as many once more. A row's numbers are then the same bits in
             any request of the same size.
+        mesh: several devices, as in `jax.make_mesh((2, 4), ("data", "draws"))`: `data`
+            shares the rows of a block, `draws` the draws. The numbers are those of one
+            device but for rounding.
 
     Returns:
         A `Prediction`.
@@ -84,6 +100,11 @@ def predict(
             raise ValueError(f"`{name}` must be at least 1, got {count}.")
     if isinstance(fit, FittedByDraw):
         fit = fit.for_draws(num_draws)
+    is_given, mesh = mesh is not None, checked_mesh(mesh, (DRAWS, *ROWS), "predict")
+    if is_given:
+        check_divides(mesh, (DRAWS,), "num_draws", num_draws)
+    elif num_draws % num_along(mesh, (DRAWS,)):
+        mesh = without(mesh, DRAWS)
     model = in_inference(fit.model)
 
     # Equal blocks: the last one is padded by less than one row a block.
@@ -91,21 +112,21 @@ def predict(
     block_size = -(-num_rows // num_blocks)
     if pad_rows:
         block_size = _padded(block_size, batch_size, is_vectors=_is_vectors(x))
+    block_size = -(-block_size // num_along(mesh, ROWS)) * num_along(mesh, ROWS)
+    fixed = everywhere((model, fit.state, fit.likelihood, key), mesh)
     blocks = []
     for start in range(0, num_rows, block_size):
         # Padding repeats the last row: real values keep adaptive solvers at ease.
         rows = np.minimum(np.arange(start, start + block_size), num_rows - 1)
         block = _predict_block(
-            model,
-            fit.state,
-            fit.likelihood,
-            jax.tree.map(lambda leaf, rows=rows: leaf[rows], x),
-            key,
+            *fixed,
+            put_rows(jax.tree.map(lambda leaf, rows=rows: leaf[rows], x), mesh),
+            mesh,
             num_draws=num_draws,
             draws_at_once=min(draws_at_once, num_draws),
             keep_draws=keep_draws,
         )
-        blocks.append(block)
+        blocks.append(gathered(block, mesh))
 
     axis = 1 if keep_draws else 0
 
@@ -123,8 +144,9 @@ def _predict_block(
     model: AbstractRandomFunction,
     state: eqx.nn.State | None,
     likelihood: AbstractLikelihood,
-    x: PyTree,
     key: PRNGKeyArray,
+    x: PyTree,
+    mesh: Mesh | None,
     *,
     num_draws: int,
     draws_at_once: int,
@@ -138,6 +160,7 @@ def _predict_block(
         num_draws=num_draws,
         state=state,
         draws_at_once=draws_at_once,
+        mesh=mesh,
     )
     if keep_draws:
         return outputs

@@ -6,8 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import Mesh
 from jaxtyping import Key
 
+from .._mesh import CHAINS, each_apart
 from .._types import Array, Int, Params, PyTree
 from ..mcmc import AbstractKernel, AbstractState, Stage
 from ..potential import AbstractPotential
@@ -23,17 +25,24 @@ class Sampler(eqx.Module):
         kernel: of every chain.
         potential: of the density that every chain samples.
         keys: one for each chain.
+        mesh: of several devices, along whose `chains` each has its own; or `None`.
     """
 
     kernel: AbstractKernel
     potential: AbstractPotential
     keys: Key[Array, " chains"]
+    mesh: Mesh | None = None
 
     @eqx.filter_jit
     def init(self, starts: Params, keys: Key[Array, " chains"]) -> AbstractState:
         """The states of chains that start at these positions, chains first."""
-        init = lambda start, key: self.kernel.init(self.potential, start, key=key)
-        return jax.vmap(init)(starts, keys)
+
+        def run(sampled, starts, keys):
+            kernel, potential = sampled
+            init = lambda start, key: kernel.init(potential, start, key=key)
+            return jax.vmap(init)(starts, keys)
+
+        return each_apart(run, self.mesh, CHAINS)(self._sampled, starts, keys)
 
     def step(
         self, states: AbstractState, time: Int[Array, ""]
@@ -58,15 +67,23 @@ class Sampler(eqx.Module):
             The states, and the info of the steps together (see `_together`).
         """
 
-        def step(states, time):
-            stage = jax.tree.map(lambda a: a[time], stages)
+        def run(whole, states, keys):
+            sampled, stages, first, num = whole
+            kernel, potential = sampled
 
-            def one(state, key):
-                return self.kernel.warm_up(self.potential, state, stage, key=key)
+            def step(states, time):
+                stage = jax.tree.map(lambda a: a[time], stages)
 
-            return jax.vmap(one)(states, self._keys_at(time))
+                def one(state, key):
+                    return kernel.warm_up(potential, state, stage, key=key)
 
-        return _repeat(step, states, first, num)
+                own = Sampler(*sampled, keys)
+                return jax.vmap(one)(states, own._keys_at(time))
+
+            return _repeat(step, states, first, num)
+
+        whole = (self._sampled, stages, first, num)
+        return each_apart(run, self.mesh, CHAINS)(whole, states, self.keys)
 
     @eqx.filter_jit
     def draw(
@@ -93,6 +110,18 @@ class Sampler(eqx.Module):
             The states, the number of the next step, and the samples.
         """
 
+        def run(whole, states, keys):
+            sampled, *numbers = whole
+            return Sampler(*sampled, keys)._draw(states, *numbers, capacity)
+
+        run = each_apart(run, self.mesh, CHAINS, leading=(0, None, 1))
+        return run((self._sampled, first, num, thin), states, self.keys)
+
+    @property
+    def _sampled(self) -> tuple[AbstractKernel, AbstractPotential]:
+        return self.kernel, self.potential
+
+    def _draw(self, states, first, num, thin, capacity):
         def thinned(carry):
             states, time, info, num, _ = carry
             states, info = _repeat(self.step, states, time, num, info)

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._mesh import gathered
 from .._types import Array, Float, PRNGKeyArray
 from ..mcmc import AbstractKernel, AbstractState
 from ..sgmcmc import AbstractMinibatchKernel, noise_ratio
@@ -50,7 +51,8 @@ def noise_ratios(
     """Gradient noise over injected noise in each chain."""
     size = sum(leaf[0].nbytes for leaf in jax.tree.leaves(states.position))
     num_rows = int(np.clip(_MOST_BYTES // size, 8, 100))
-    return np.asarray(_noise_ratios(sampler, states, key, num_rows))
+    ratios = _noise_ratios(sampler, states, key, num_rows)
+    return np.asarray(gathered(ratios, sampler.mesh))
 
 
 def has_noise_ratio(kernel: AbstractKernel) -> bool:

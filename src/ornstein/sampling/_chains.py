@@ -10,9 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Key
 
 from .._files import LOCK, lock_folder
+from .._mesh import CHAINS, ROWS, check_divides, checked_mesh, cut, gathered, put
 from .._types import Array, Params, PRNGKeyArray, PyTree
 from ..mcmc import AbstractKernel, AbstractState, check_start
 from ..potential import AbstractPotential
@@ -70,6 +72,7 @@ def run_chains(
     save_every: float = 10.0,
     settings: dict[str, Any] | None = None,
     how_started: str | None = None,
+    mesh: Mesh | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> Chains:
     """Run a kernel's chains side by side, and keep every `thin`-th position.
@@ -94,6 +97,8 @@ def run_chains(
         save_every: seconds from one state to resume from to the next.
         settings: more that a resumed run must agree on, as JSON.
         how_started: where `starts` are, in words, for those who read the folder.
+        mesh: several devices: along its `chains` each has some of them, along its
+            `data` some rows of the potential's, if these were put there.
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Raises:
@@ -115,9 +120,19 @@ def run_chains(
             f"`{type(kernel).__name__}` {why}: give `num_warmup` alone."
         )
     starts = jax.tree.map(jnp.asarray, starts)
+    mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
+    if mesh is not None and folder is not None and jax.process_count() > 1:
+        raise ValueError(
+            f"`folder` is written by one process, and this is one of "
+            f"{jax.process_count()}: leave it out, and save what `sample` returns."
+        )
     num_chains = _check_starts(kernel, potential, starts, key=key)
+    check_divides(mesh, (CHAINS,), "num_chains", num_chains)
     init_keys, step_keys = _chain_keys(key, num_chains)
-    sampler = Sampler(kernel, potential, step_keys)
+    if mesh is not None:
+        apart = (starts, init_keys, step_keys)
+        starts, init_keys, step_keys = put(apart, cut(mesh, (CHAINS,)))
+    sampler = Sampler(kernel, potential, step_keys, mesh)
     with _in_one_sentence():
         states = sampler.init(starts, init_keys)
     plan = SamplingPlan(
@@ -138,7 +153,7 @@ def run_chains(
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "kernel": eqx.tree_pformat(kernel, short_arrays=False),
         **(settings or {}),
-        "checksum of data and starts": _checksum((potential, starts)),
+        "checksum of data and starts": _checksum(gathered((potential, starts), mesh)),
     }
     path = None if folder is None else Path(folder)
     alone = contextlib.nullcontext() if path is None else _alone_in(path, resume)
@@ -165,7 +180,8 @@ def run_chains(
             run.resume()
         with _in_one_sentence():
             run.go()
-    return Chains(run.arrays[0], run.arrays[1], run.chain_info, run.states)
+    states = gathered(run.states, mesh)
+    return Chains(run.arrays[0], run.arrays[1], run.chain_info, states)
 
 
 @contextlib.contextmanager

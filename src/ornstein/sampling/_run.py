@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._mesh import agreed, gathered
 from .._types import Array, PyTree
 from ..functions import split_r_hat
 from ..mcmc import AbstractState, warm_up_stages
@@ -73,7 +74,9 @@ class Run:
         meta = read_progress(self.state_path)
         if not meta:
             return
-        self.states = load_model(self.state_path, self.states)
+        placed = jax.tree.map(lambda a: a.sharding, self.states)
+        loaded = load_model(self.state_path, self.states)
+        self.states = jax.tree.map(jax.device_put, loaded, placed)
         self.step, self.num_kept = meta["step"], meta["num_kept"]
         self.num_divergent = meta["num_divergent"]
         self.chain_info = meta["chain_info"]
@@ -117,7 +120,8 @@ class Run:
             states, info = self.sampler.warm_up(
                 self.states, stages, _int(self.step), _int(num)
             )
-            info = {name: np.asarray(a) for name, a in by_name(info).items()}
+            info = gathered(by_name(info), self.sampler.mesh)
+            info = {name: np.asarray(a) for name, a in info.items()}
             self._check_finite(states.position, info, "warm-up")
             self.states = states
             self.step += num
@@ -157,6 +161,7 @@ class Run:
                 capacity=capacity,
             )
             new = DeviceSamples(kept.position, by_name(kept.info))
+            new = gathered(new, self.sampler.mesh)
             new = jax.tree.map(lambda a, n=num: np.asarray(a)[:n].swapaxes(0, 1), new)
             self._check_finite(new.position, new.info, "sampling")
             rows = slice(self.num_kept, self.num_kept + num)
@@ -176,7 +181,8 @@ class Run:
     def _grow(self, num: int, seconds: float) -> None:
         """Longer calls, gently, as the first one also compiled."""
         num_fitting = int(_CALL_SECONDS / max(seconds / num, 1e-6))
-        self.num_next = max(1, min(num_fitting, 8 * self.num_next))
+        num = max(1, min(num_fitting, 8 * self.num_next))
+        (self.num_next,) = agreed(self.sampler.mesh, num)
 
     def _tell(self, phase: str, info: dict[str, np.ndarray]) -> None:
         record: dict[str, Any] = {
@@ -220,7 +226,7 @@ class Run:
         self.saved = time.monotonic()
 
     def _check_finite(self, positions: PyTree, info: dict, phase: str) -> None:
-        for leaf in jax.tree.leaves(positions):
+        for leaf in jax.tree.leaves(gathered(positions, self.sampler.mesh)):
             finite = np.isfinite(np.asarray(leaf)).reshape(leaf.shape[0], -1)
             if np.all(finite):
                 continue

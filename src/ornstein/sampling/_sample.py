@@ -10,8 +10,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from .._kinds import check_key, check_kind
+from .._mesh import CHAINS, ROWS, checked_mesh, everywhere, put_rows
 from .._types import Params, PRNGKeyArray, PyTree
 from ..functions import (
     SDEBNN,
@@ -59,6 +61,7 @@ def sample(
     folder: str | Path | None = None,
     resume: bool = False,
     save_every: float = 10.0,
+    mesh: Mesh | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> PosteriorSamples:
     r"""Sample the posterior of a network's parameters by several Markov chains.
@@ -102,6 +105,10 @@ def sample(
         resume: go on with the chains of that folder, bit for bit as if they had never
             stopped; pass the same arguments.
         save_every: seconds from one state to resume from to the next.
+        mesh: several devices, as in `jax.make_mesh((4,), ("chains",))`: along `chains`
+            each runs some of them, along `data` each has some rows of the data (where
+            every step sees all). The numbers are those of one device but for rounding,
+            from which chains may part after many steps.
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Returns:
@@ -151,6 +158,7 @@ def sample(
         logger.info(
             "batch_size=%d clipped to the %d rows", batch_size, potential.num_data
         )
+    mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
     start_key, chain_key = jax.random.split(key)
     if starts is None:
         chosen = starts_of(potential, num_chains, jitter=jitter, key=start_key)
@@ -166,7 +174,7 @@ def sample(
             _check_like(chosen.positions, potential.start, num_chains)
     chains = run_chains(
         kernel,
-        potential,
+        _put(potential, kernel, mesh),
         chosen.positions,
         key=chain_key,
         num_samples=num_samples,
@@ -185,6 +193,7 @@ def sample(
             "network": eqx.tree_pformat(model),
         },
         how_started=chosen.how,
+        mesh=mesh,
         callbacks=callbacks,
     )
     samples = PosteriorSamples(
@@ -226,3 +235,12 @@ def _check_like(starts: Params, position: Params, num_chains: int) -> None:
             f"num_chains={num_chains} in front of every leaf: expected shapes "
             f"{wanted}, got {shapes(starts)}."
         )
+
+
+def _put(potential: Potential, kernel: AbstractKernel, mesh: Mesh | None) -> Potential:
+    """On every device; but its rows cut where every step sees all of them."""
+    rows = potential.x, potential.y
+    potential = everywhere(potential, mesh)
+    if mesh is None or kernel.is_minibatch:
+        return potential
+    return eqx.tree_at(lambda p: (p.x, p.y), potential, put_rows(rows, mesh))

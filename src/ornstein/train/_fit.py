@@ -11,9 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh
 
 from .._files import lock_folder
 from .._kinds import check_key, check_kind
+from .._mesh import ROWS, check_divides, checked_mesh, everywhere, gathered
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
@@ -129,6 +131,7 @@ def fit(
     in_memory: bool | None = None,
     validation: Validation | None = None,
     run: Run | None = None,
+    mesh: Mesh | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Fit:
     r"""Train a random function and its likelihood by stochastic gradients.
@@ -183,6 +186,9 @@ def fit(
             `Validation(held, early_stopping=EarlyStopping(patience=10))`.
         run: where metrics, events and checkpoints go, or go on:
             `Run(RunFolder.create("runs/a", {}))`.
+        mesh: several devices that share the work, as in `jax.make_mesh((4, 2), ("data",
+            "fsdp"))`: `data` shares the rows of each batch, `fsdp` rows and the
+            parameters. The numbers are those of one device but for rounding.
         callbacks: hear about the run; `ProgressBar(console)` for instance.
 
     Returns:
@@ -214,6 +220,7 @@ def fit(
         check_kind("validation", validation, Validation, "`orn.Validation(...)`")
     if run is not None:
         check_kind("run", run, Run, "`run=orn.Run(...)`")
+    mesh = checked_mesh(mesh, ROWS, "fit")
     check_decay("ema_decay", ema_decay)
     check_decay("snr_decay", snr_decay)
     check_clip_norm(clip_norm)
@@ -236,6 +243,7 @@ def fit(
             "parts: choose a batch size that it divides."
         )
     num_rows = batch_size // accumulate
+    check_divides(mesh, ROWS, "batch_size", num_rows)
     if regularise_dynamics is not None:
         with_roughness(model, regularise_dynamics.order)  # refuses what cannot be
     draw = _check_fits(model, likelihood, data, state, num_rows)
@@ -282,10 +290,10 @@ def fit(
         regularise_dynamics=regularise_dynamics,
     )
     if _keeps_in_memory(data) if in_memory is None else in_memory:
-        on_device = jax.tree.map(jnp.asarray, data)
-        loop = InMemory(trainer, on_device, min(num_steps, MAX_STEPS))
+        on_device = everywhere(jax.tree.map(jnp.asarray, data), mesh)
+        loop = InMemory(trainer, on_device, min(num_steps, MAX_STEPS), mesh)
     else:
-        loop = BatchByBatch(trainer, data)
+        loop = BatchByBatch(trainer, data, mesh)
     session = Session(
         trainer=trainer,
         loop=loop,
@@ -301,6 +309,7 @@ def fit(
         if run is not None:
             session.resume() if run.resume else session.refuse_used_run()
         found = session.train()
+    found = gathered(found, mesh)
     model, likelihood = trainer.combine(found.params)
     ema = None if found.ema is None else trainer.combine(found.ema)
     history = session.history.arrays()

@@ -7,7 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
+from .._mesh import as_parameters, everywhere, over_rows, put_parameters, put_rows
 from .._types import Array, Int, PRNGKeyArray, PyTree
 from ._step import Trainer, TrainState
 from .records import StepRecord
@@ -17,7 +19,17 @@ MAX_STEPS = 512
 
 
 class AbstractLoop(eqx.Module):
-    """Where the data are, and so how steps follow each other."""
+    """Where the data are, and so how steps follow each other.
+
+    Attributes:
+        mesh: of several devices that share each batch, or `None`.
+    """
+
+    mesh: eqx.AbstractVar[Mesh | None]
+
+    def place(self, state: TrainState) -> TrainState:
+        """The state, on the devices where steps have it."""
+        return put_parameters(state, self.mesh)
 
     @abc.abstractmethod
     def run(
@@ -42,11 +54,13 @@ class InMemory(AbstractLoop):
         trainer: of the steps.
         data: all inputs and targets, on the device.
         max_steps: the length of the buffers of indices and records.
+        mesh: of several devices that share each batch, or `None`.
     """
 
     trainer: Trainer
     data: tuple[PyTree, PyTree]
     max_steps: int
+    mesh: Mesh | None = None
 
     def run(
         self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
@@ -56,7 +70,8 @@ class InMemory(AbstractLoop):
         padded[: len(indices)] = indices
         num_steps = jnp.asarray(len(indices), jnp.int32)
         inputs = (self.trainer, self.data, jnp.asarray(padded), num_steps, key)
-        state, records, num_done = _run_steps(inputs, state)
+        inputs = everywhere(inputs, self.mesh)
+        state, records, num_done = _run_steps((inputs, self.mesh), state)
         return state, _on_host(records, int(num_done))
 
 
@@ -69,20 +84,24 @@ class BatchByBatch(AbstractLoop):
     Attributes:
         trainer: of the steps.
         data: all inputs and targets, as numpy arrays or memory maps.
+        mesh: of several devices that share each batch, or `None`.
     """
 
     trainer: Trainer
     data: tuple[PyTree, PyTree]
+    mesh: Mesh | None = None
 
     def run(
         self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
     ) -> tuple[TrainState, StepRecord]:
         """See `AbstractLoop.run`."""
         records = _room_for(self.trainer, max(MAX_STEPS, len(indices)))
+        trainer, key, records = everywhere((self.trainer, key, records), self.mesh)
         for i, rows in enumerate(indices):
-            batch = jax.tree.map(lambda a, rows=rows: jnp.asarray(a[rows]), self.data)
-            inputs = (self.trainer, batch, key, jnp.asarray(i, jnp.int32))
-            state, records = _run_one_step(inputs, (state, records))
+            batch = jax.tree.map(lambda a, rows=rows: np.asarray(a[rows]), self.data)
+            number = everywhere(jnp.asarray(i, jnp.int32), self.mesh)
+            inputs = (trainer, put_rows(batch, self.mesh), key, number)
+            state, records = _run_one_step((inputs, self.mesh), (state, records))
         # Records are read only here, so that a device never waits for the host.
         found = _on_host(records, len(indices))
         bad = np.flatnonzero(~_is_finite(found, np))
@@ -91,7 +110,7 @@ class BatchByBatch(AbstractLoop):
 
 @eqx.filter_jit(donate="all-except-first")
 def _run_steps(inputs, state):
-    trainer, data, indices, num_steps, key = inputs
+    (trainer, data, indices, num_steps, key), mesh = inputs
     records = _room_for(trainer, indices.shape[0])
 
     def is_going(carry):
@@ -100,9 +119,10 @@ def _run_steps(inputs, state):
 
     def next_step(carry):
         i, _, state, records = carry
-        batch = jax.tree.map(lambda a: a[indices[i]], data)
+        batch = over_rows(jax.tree.map(lambda a: a[indices[i]], data), mesh)
         step_key = jax.random.fold_in(key, state.step)
         state, record = trainer.step(state, batch, key=step_key)
+        state = as_parameters(state, mesh)
         return i + 1, _is_finite(record, jnp), state, _put(records, record, i)
 
     start = (jnp.zeros((), jnp.int32), jnp.asarray(True), state, records)
@@ -112,11 +132,11 @@ def _run_steps(inputs, state):
 
 @eqx.filter_jit(donate="all-except-first")
 def _run_one_step(inputs, state_and_records):
-    trainer, batch, key, i = inputs
+    (trainer, batch, key, i), mesh = inputs
     state, records = state_and_records
     step_key = jax.random.fold_in(key, state.step)
     state, record = trainer.step(state, batch, key=step_key)
-    return state, _put(records, record, i)
+    return as_parameters(state, mesh), _put(records, record, i)
 
 
 def _room_for(trainer: Trainer, num_steps: int) -> StepRecord:

@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._mesh import agreed, gathered
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
 from ._early_stopping import Best
@@ -88,7 +89,7 @@ class Session:
         if self.folder is not None:
             own = [MetricsFile(self.folder.metrics), EventsFile(self.folder.events)]
             self.callbacks = [*own, *callbacks]
-        self.state = start
+        self.state = loop.place(start)
         self.started = started
         self.history = History(trainer.no_record(), trainer.steps_per_epoch)
         mean = None if trainer.ema_decay is None else start.params
@@ -128,7 +129,8 @@ class Session:
             named_arrays(tree[0].params),
             like=named_arrays(self.state.params),
         )
-        self.state, best = tree
+        state, best = tree
+        self.state = self.loop.place(state)
         self.history.load_json(meta["history"])
         if self.best is not None:
             self.best.load_json(meta["best"], best)
@@ -166,7 +168,11 @@ class Session:
         ema = None
         if self.trainer.ema_decay is not None:
             ema = self.trainer.averaged(self.state)
-        return self.state.params, self.state.model_state, ema
+        return self._whole((self.state.params, self.state.model_state, ema))
+
+    def _whole(self, tree: PyTree) -> PyTree:
+        """What lies on several devices, on one."""
+        return gathered(tree, self.loop.mesh)
 
     def _train(self) -> None:
         step = self.history.num_steps
@@ -193,11 +199,13 @@ class Session:
             step += num_taken
             completed = self.history.add(records, time.monotonic() - self.started)
             self._tell(step, records.at(-1), completed)
-            if time.monotonic() - self.saved >= self.save_every:
-                self._save()
             # Grown gently, as the first call also compiled.
             num_fitting = int(_CALL_SECONDS / max(took / num_taken, 1e-6))
             num_next = max(1, min(num_fitting, 8 * num_next, MAX_STEPS))
+            is_due = time.monotonic() - self.saved >= self.save_every
+            num_next, is_due = agreed(self.loop.mesh, num_next, is_due)
+            if is_due:
+                self._save()
         self._save()
 
     def _steps_to_boundary(self, step: int) -> int:
@@ -227,6 +235,7 @@ class Session:
         versions = {"val_": self.state.params}
         if self.trainer.ema_decay is not None:
             versions["val_ema_"] = self.trainer.averaged(self.state)
+        versions, state = self._whole((versions, self.state.model_state))
         record = {}
         for prefix, params in versions.items():
             scores = validate(
@@ -234,7 +243,7 @@ class Session:
                 validation.data,
                 key=self.held_key,  # the same draws each time: epochs compare better
                 num_draws=validation.num_draws,
-                state=self.state.model_state,
+                state=state,
             )
             record |= {prefix + name: value for name, value in scores.items()}
         if self.best is not None:
@@ -243,10 +252,12 @@ class Session:
         return record
 
     def _tree(self) -> PyTree:
-        return self.state, None if self.best is None else self.best.params
+        best = None if self.best is None else self.best.params
+        return self._whole(self.state), best
 
     def _save(self) -> None:
-        self._check_params()
+        tree = self._tree()
+        self._check_params(tree[0])
         self.saved = time.monotonic()
         if self.folder is None:
             return
@@ -258,7 +269,7 @@ class Session:
             "seconds": time.monotonic() - self.started,
         }
         step = self.history.num_steps
-        save_checkpoint(self.folder.checkpoints, step, self._tree(), meta)
+        save_checkpoint(self.folder.checkpoints, step, tree, meta)
 
     def _check_finite(self, step: int, records: StepRecord) -> None:
         record = records.at(-1).by_name()
@@ -277,10 +288,10 @@ class Session:
             f"{cause}; {self._last_good()}."
         )
 
-    def _check_params(self) -> None:
+    def _check_params(self, state: TrainState) -> None:
         """Refuse what the last step made of them, which no further one has met."""
         num_steps = self.history.num_steps
-        for name, array in named_arrays(self.state.params).items():
+        for name, array in named_arrays(state.params).items():
             is_number = np.issubdtype(array.dtype, np.floating)
             if num_steps and is_number and not np.isfinite(array).all():
                 raise NonFiniteError(

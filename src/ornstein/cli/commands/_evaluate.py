@@ -85,6 +85,7 @@ class Evaluate:
             path, such as --dial 0.5 0.25 0.1.
         dial_rtol: also scores and drift evaluations at each of these relative
             tolerances.
+        mesh: several devices that share the work, such as data=4 (rows) or draws=4.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -105,6 +106,7 @@ class Evaluate:
     corruption_rows: int | None = None
     dial: tuple[float, ...] = ()
     dial_rtol: tuple[float, ...] = ()
+    mesh: str | None = None
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Predict:
         separator: between cells of a .csv; seen from its header by default.
         draws: functions averaged over; the run's number by default.
         overwrite: replace files that are there; never an input, or a run's own.
+        mesh: several devices that share the work, such as data=4 (rows) or draws=4.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -73,6 +74,7 @@ class Predict:
     separator: str | None = None
     draws: int | None = None
     overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    mesh: str | None = None
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:

@@ -82,6 +82,8 @@ class Sample:
         out: the run folder; the first free runs/DATA-N by default.
         overwrite: replace a run that is there.
         resume: go on with a run that was interrupted; it keeps its own options.
+        mesh: several devices that share the work, such as chains=4 or chains=2,data=2
+            (rows, where every step sees them all).
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -91,6 +93,7 @@ class Sample:
     out: Path | None = None
     overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     resume: Path | None = None
+    mesh: str | None = None
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:

@@ -111,6 +111,8 @@ class Train:
         out: the run folder; the first free runs/DATA-N by default.
         overwrite: replace a run that is there.
         resume: go on with a run that was interrupted; it keeps its own options.
+        mesh: several devices that share the work, such as data=4 (rows of a batch) or
+            data=2,fsdp=2 (parameters too): the same result on each.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -123,6 +125,7 @@ class Train:
     out: Path | None = None
     overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     resume: Path | None = None
+    mesh: str | None = None
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -156,7 +159,9 @@ class Train:
     def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         run = RunFolder.open(path)
         if is_sampled(run):
-            return Sample(resume=path, json=self.json).run(terminal, command)
+            return Sample(resume=path, mesh=self.mesh, json=self.json).run(
+                terminal, command
+            )
         with lock_folder(run.path):  # first: its recipe may be replaced
             recipe = read_recipe(run)
             check_kept(run)
@@ -182,7 +187,9 @@ class Train:
                 f"--model {model}: {options.num_chains} chains of {options.kernel}, as "
                 "`ornstein sample` has them, with more options"
             )
-            chains = Sample(recipe, self.out, self.overwrite, json=self.json)
+            chains = Sample(
+                recipe, self.out, self.overwrite, mesh=self.mesh, json=self.json
+            )
             return chains.run(terminal, command)
         terminal.say(
             f"--model {model}: {recipe.model.model}, for more than {MAX_CHAIN_ROWS:,} "

@@ -1,0 +1,270 @@
+"""Several devices: what each axis of a mesh cuts.
+
+One program whatever the mesh: arrays say which devices they lie on, and JAX's
+partitioner does the rest, so that results are those of one device but for the order of
+sums. A mesh is `jax.make_mesh(shape, names)` with some of these names:
+
+- `data`: rows of a batch, or of all data where every step sees them;
+- `fsdp`: rows too, and parameters with all that optimisers keep of them;
+- `draws`: draws of a prediction;
+- `chains`: Markov chains.
+"""
+
+import contextlib
+import contextvars
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from ._kinds import check_kind
+from ._sentence import Option, OptionError
+from ._types import Array, PyTree
+
+ROWS = ("data", "fsdp")
+"""Axes that cut rows."""
+CHAINS, DRAWS = "chains", "draws"
+_LEAST_CUT = 2**10
+"""Numbers of an array below which cutting it saves nothing."""
+_SHARED: contextvars.ContextVar[Mesh | None] = contextvars.ContextVar(
+    "mesh", default=None
+)
+
+
+def checked_mesh(mesh: Mesh | None, axes: tuple[str, ...], door: str) -> Mesh | None:
+    """The mesh, with axes that JAX's partitioner may use as it likes.
+
+    Args:
+        mesh: as it was given; `None` for that of `shared_mesh`, or one device.
+        axes: that mean something here.
+        door: the function that it was given to.
+
+    Raises:
+        TypeError: if it is no mesh.
+        ValueError: for an axis that does nothing here.
+    """
+    if mesh is None:
+        shared = _SHARED.get()
+        return shared if num_along(shared, axes) > 1 else None
+    check_kind("mesh", mesh, Mesh, "mesh=jax.make_mesh((4,), ('data',))")
+    for name, size in mesh.shape.items():
+        if name not in axes and size > 1:
+            raise ValueError(
+                f"`mesh` has an axis {name!r} of {size} devices, which does nothing in "
+                f"`{door}`: name its axes {_listed(axes)}, or leave it out."
+            )
+    return _free(mesh)
+
+
+def _free(mesh: Mesh) -> Mesh:
+    """The mesh without axes of which every operation would have to spell its use.
+
+    `jax.make_mesh` gives such axes.
+    """
+    return Mesh(mesh.devices, mesh.axis_names)
+
+
+@contextlib.contextmanager
+def shared_mesh(mesh: Mesh | None) -> Iterator[None]:
+    """A mesh for all that is given none, each taking the axes that it can use."""
+    token = _SHARED.set(None if mesh is None else _free(mesh))
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def without(mesh: Mesh | None, axis: str) -> Mesh | None:
+    """The same devices, of which those along an axis all do the same."""
+    if mesh is None:
+        return None
+    names = [f"no {name}" if name == axis else name for name in mesh.axis_names]
+    return Mesh(mesh.devices, names)
+
+
+def check_divides(mesh: Mesh | None, axes: tuple[str, ...], name: str, count: int):
+    """Refuse a number that the devices along some axes do not divide.
+
+    Args:
+        mesh: `None` divides everything.
+        axes: whose devices share the work.
+        name: of the number.
+        count: how many there are to share.
+
+    Raises:
+        ValueError: if some device would have more than another.
+    """
+    size = num_along(mesh, axes)
+    if count % size:
+        below, above = count - count % size, count + size - count % size
+        near = f"{above}" if below == 0 else f"{below} or {above}"
+        named = [axis for axis in axes if mesh is not None and axis in mesh.shape]
+        raise OptionError(
+            "{} of {} cannot be shared equally by the {} devices along {} of {mesh}: "
+            "take {}, or fewer devices there.",
+            Option(name),
+            count,
+            size,
+            _listed(named),
+            near,
+        )
+
+
+def num_along(mesh: Mesh | None, axes: tuple[str, ...]) -> int:
+    """How many devices share what these axes cut."""
+    if mesh is None:
+        return 1
+    return math.prod(mesh.shape.get(axis, 1) for axis in axes)
+
+
+def cut(mesh: Mesh, axes: tuple[str, ...]) -> NamedSharding:
+    """Arrays whose leading axis is shared by the devices along some axes."""
+    there = tuple(axis for axis in axes if axis in mesh.shape)
+    return NamedSharding(mesh, PartitionSpec(there or None))
+
+
+def everywhere(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """The arrays of a tree, whole on every device."""
+    return tree if mesh is None else put(tree, NamedSharding(mesh, PartitionSpec()))
+
+
+def over_rows(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """Within a program: a batch, its rows shared out."""
+    if mesh is None:
+        return tree
+    sharding = cut(mesh, ROWS)
+    at = lambda leaf: jax.lax.with_sharding_constraint(leaf, sharding)
+    return jax.tree.map(lambda leaf: at(leaf) if eqx.is_array(leaf) else leaf, tree)
+
+
+def put_rows(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """Rows on devices that each have their own; whole ones if they do not divide."""
+    if mesh is None:
+        return jax.tree.map(jnp.asarray, tree)
+    size = num_along(mesh, ROWS)
+    is_shared = all(leaf.shape[0] % size == 0 for leaf in jax.tree.leaves(tree))
+    return put(tree, cut(mesh, ROWS)) if is_shared else everywhere(tree, mesh)
+
+
+def put_parameters(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """Parameters, and what is kept of each, cut along `fsdp` (else everywhere).
+
+    Of each large array the longest axis that the devices divide.
+    """
+    if mesh is None:
+        return tree
+    place = lambda leaf: put(leaf, _of_parameter(leaf, mesh))
+    return jax.tree.map(lambda a: place(a) if eqx.is_array(a) else a, tree)
+
+
+def as_parameters(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """Within a program: what `put_parameters` does."""
+    if mesh is None:
+        return tree
+    at = lambda a: jax.lax.with_sharding_constraint(a, _of_parameter(a, mesh))
+    return jax.tree.map(lambda a: at(a) if eqx.is_array(a) else a, tree)
+
+
+def _of_parameter(leaf: Array, mesh: Mesh) -> NamedSharding:
+    size = mesh.shape.get("fsdp", 1)
+    spec: list[str | None] = [None] * leaf.ndim
+    fitting = [i for i in range(leaf.ndim) if leaf.shape[i] % size == 0]
+    if size > 1 and fitting and leaf.size >= _LEAST_CUT:
+        spec[max(fitting, key=lambda i: leaf.shape[i])] = "fsdp"
+    return NamedSharding(mesh, PartitionSpec(*spec))
+
+
+def gathered(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """The arrays of a tree, whole, on this process's first device."""
+    if mesh is None:
+        return tree
+    whole = NamedSharding(mesh, PartitionSpec())
+
+    def gather(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array):
+            return leaf
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        if not leaf.is_fully_addressable:
+            leaf = _across_processes(leaf, whole)
+        here = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+        if is_key:
+            return jax.random.wrap_key_data(here, impl=jax.random.key_impl(leaf))
+        return jnp.asarray(here)
+
+    return jax.tree.map(gather, tree)
+
+
+def each_apart(
+    fn: Callable, mesh: Mesh | None, axis: str, *, leading: Any = 0
+) -> Callable:
+    """`fn` of trees that lead with `axis`, run by each device on its own part.
+
+    Devices do not wait for each other's steps.
+
+    Args:
+        fn: of a tree that every part sees, and of any number of those that are cut.
+        mesh: `None`, or one without the axis: `fn` as it is.
+        axis: of the mesh.
+        leading: the number of the axis that is cut in what `fn` returns, or a tree of
+            them; `None` for what all devices have alike.
+    """
+    if mesh is None or axis not in mesh.shape:
+        return fn
+
+    def spec(number: int | None) -> PartitionSpec:
+        before = [] if number is None else [*number * [None], axis]
+        return PartitionSpec(*before)
+
+    def run(whole: PyTree, *apart: PyTree) -> PyTree:
+        arrays, rest = eqx.partition(whole, eqx.is_array)
+        return jax.shard_map(
+            lambda arrays, *apart: fn(eqx.combine(arrays, rest), *apart),
+            mesh=mesh,
+            in_specs=(spec(None), *len(apart) * [spec(0)]),
+            out_specs=jax.tree.map(spec, leading, is_leaf=lambda n: n is None),
+            axis_names={axis},
+            check_vma=False,
+        )(arrays, *apart)
+
+    return run
+
+
+def agreed(mesh: Mesh | None, *numbers: int) -> list[int]:
+    """The first process's numbers, in all that share a mesh: what a clock decides."""
+    if mesh is None or not mesh.is_multi_process:
+        return list(numbers)
+    from jax.experimental import multihost_utils
+
+    return np.asarray(multihost_utils.broadcast_one_to_all(np.array(numbers))).tolist()
+
+
+def is_first_process() -> bool:
+    """Whether this process writes files and messages."""
+    return jax.process_index() == 0
+
+
+def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
+    """The arrays of a tree, NumPy's too, as they lie on devices."""
+    is_array = lambda leaf: eqx.is_array(leaf) or isinstance(leaf, np.ndarray)
+    at = jax.device_put if sharding.is_fully_addressable else _across_processes
+    return jax.tree.map(lambda a: at(a, sharding) if is_array(a) else a, tree)
+
+
+def _across_processes(leaf: Array, sharding: NamedSharding) -> Array:
+    """What every process has, each keeping what its devices are to have."""
+    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+        return jax.jit(lambda a: a, out_shardings=sharding)(leaf)
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        data = _across_processes(jax.random.key_data(leaf), sharding)
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
+    whole = np.asarray(leaf)
+    return jax.make_array_from_callback(whole.shape, sharding, lambda at: whole[at])
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(f"'{name}'" for name in names)

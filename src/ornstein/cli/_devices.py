@@ -1,0 +1,48 @@
+"""`--mesh`: the devices that a command uses, and what each axis of them shares."""
+
+import math
+
+import jax
+from jax.sharding import Mesh
+
+from .._mesh import CHAINS, DRAWS, ROWS
+
+_AXES = (*ROWS, DRAWS, CHAINS)
+
+
+def mesh_of(text: str | None) -> Mesh | None:
+    """The mesh that a flag says, such as `data=4,chains=2`.
+
+    Args:
+        text: axes and how many devices lie along each; `None` for one device.
+
+    Raises:
+        ValueError: for axes that nothing uses, numbers that are none, or more devices
+            than this machine has.
+    """
+    if text is None:
+        return None
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        axis, _, number = (word.strip() for word in part.partition("="))
+        if axis not in _AXES or axis in sizes or not number.isdecimal():
+            raise ValueError(
+                f"--mesh takes axes ({', '.join(_AXES)}), each once and with a number "
+                f"of devices, such as --mesh data=4,chains=2; got {text!r}."
+            )
+        sizes[axis] = int(number)
+    needed, there = math.prod(sizes.values()), jax.devices()
+    if not 1 <= needed <= len(there):
+        kind = there[0].platform
+        also = ""
+        if kind == "cpu":
+            also = (
+                "; XLA_FLAGS=--xla_force_host_platform_device_count=N in the "
+                "environment cuts a CPU into N"
+            )
+        raise ValueError(
+            f"--mesh {text} is {needed} devices, and there are {len(there)} ({kind})"
+            f": take no more than these{also}."
+        )
+    shape, names = tuple(sizes.values()), tuple(sizes)
+    return jax.make_mesh(shape, names, devices=there[:needed])

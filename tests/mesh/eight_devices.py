@@ -1,0 +1,74 @@
+"""Run cases on one device and on meshes of eight; print the differences as JSON."""
+
+import json
+import os
+import sys
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from cases import CASES, MESHES, difference
+
+from ornstein import _mesh
+
+
+def refusals() -> dict[str, str]:
+    """What a mesh that cannot be is told, by what is wrong with it."""
+    mesh = lambda **axes: jax.make_mesh(tuple(axes.values()), tuple(axes))
+    wrong = {
+        "rows do not divide": lambda: CASES["mean field"](mesh(data=5)),
+        "chains do not divide": lambda: CASES["SGLD"](mesh(chains=3)),
+        "draws do not divide": lambda: CASES["predict"](mesh(draws=3)),
+        "axis without use": lambda: CASES["mean field"](mesh(chains=2)),
+        "no mesh": lambda: CASES["mean field"]("data=8"),
+    }
+    found = {}
+    for name, run in wrong.items():
+        try:
+            run()
+        except (TypeError, ValueError) as error:
+            found[name] = str(error)
+    return found
+
+
+def shares() -> dict[str, float]:
+    """What one device has of the whole."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("data", "fsdp"))
+    weights = {"matrix": jnp.ones((64, 128)), "bias": jnp.ones(128)}
+    cut = _mesh.put_parameters(weights, mesh)
+    here = sum(a.addressable_shards[0].data.size for a in jax.tree.leaves(cut))
+    rows = _mesh.put_rows(jnp.ones((1024, 64)), mesh)
+
+    def work(mesh) -> float:
+        def step(weights, rows):
+            loss = lambda w: jnp.mean(jnp.tanh(_mesh.over_rows(rows, mesh) @ w) ** 2)
+            return _mesh.as_parameters(jax.grad(loss)(weights), mesh)
+
+        matrix, all_rows = weights["matrix"], jnp.ones((1024, 64))
+        if mesh is not None:
+            matrix, all_rows = cut["matrix"], rows
+        compiled = jax.jit(step).lower(matrix, all_rows).compile()
+        return float(compiled.cost_analysis()["flops"])
+
+    return {
+        "parameters": here / sum(a.size for a in weights.values()),
+        "rows": rows.addressable_shards[0].data.shape[0] / rows.shape[0],
+        "floating-point work of a step": work(mesh) / work(None),
+    }
+
+
+def main() -> None:
+    assert jax.device_count() == 8
+    found = {}
+    for name in sys.argv[1:] or CASES:
+        axes = MESHES[name]
+        mesh = jax.make_mesh(tuple(axes.values()), tuple(axes))
+        found[name] = difference(CASES[name](None), CASES[name](mesh))
+        print(name, found[name], file=sys.stderr, flush=True)
+    print(json.dumps({"found": found, "refusals": refusals(), "shares": shares()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Several devices, and two processes, have the numbers of one device."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mesh.cases import CASES
+
+HERE = Path(__file__).parent
+# Most of it is compiling each case twice, and a first time for the cache.
+pytestmark = pytest.mark.slow
+
+# Of 20 steps: what is left of other orders of sums.
+_BOUND = 1e-5
+_LONGEST = 900.0
+
+
+def _start(script: str, *args: str) -> subprocess.Popen:
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    return subprocess.Popen(
+        [sys.executable, str(HERE / script), *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def _printed(process: subprocess.Popen) -> dict:
+    out, errors = process.communicate(timeout=_LONGEST)
+    assert process.returncode == 0, errors[-3000:]
+    return json.loads(out.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def on_eight() -> dict:
+    """What `eight_devices.py` prints."""
+    return _printed(_start("eight_devices.py"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numbers_are_those_of_one_device(name: str, on_eight: dict):
+    """Catches randomness that follows the device rather than the row or the draw."""
+    for what, difference in on_eight["found"][name].items():
+        assert difference < _BOUND, what
+
+
+def test_devices_hold_their_part_alone(on_eight: dict):
+    """Numbers would be the same if every device did all of the work."""
+    shares = on_eight["shares"]
+    assert shares["rows"] == 1 / 8
+    assert 1 / 4 <= shares["parameters"] < 0.3  # biases are whole
+    assert shares["floating-point work of a step"] < 0.3
+
+
+REFUSED = {
+    "rows do not divide": "`batch_size` of 32 cannot be shared equally by the 5 "
+    "devices along 'data' of `mesh`: take 30 or 35",
+    "chains do not divide": "`num_chains` of 8 cannot be shared equally by the 3",
+    "draws do not divide": "`num_draws` of 8 cannot be shared equally by the 3",
+    "axis without use": "an axis 'chains' of 2 devices, which does nothing in `fit`",
+    "no mesh": "`mesh` must be a `Mesh`, got str",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_mesh_that_cannot_be_is_refused(name: str, on_eight: dict):
+    assert REFUSED[name] in on_eight["refusals"][name]
+
+
+def test_two_processes_have_the_numbers_of_one():
+    """Full gradients, batches and IVON, over gloo; each process has its own clock."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    both = [_start("two_processes.py", port, str(number)) for number in range(2)]
+    try:
+        for process in both:
+            for name, found in _printed(process).items():
+                assert max(found.values()) < _BOUND, name
+    finally:
+        for process in both:
+            process.kill()
