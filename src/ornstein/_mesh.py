@@ -243,9 +243,22 @@ def agreed(mesh: Mesh | None, *numbers: int) -> list[int]:
     return np.asarray(multihost_utils.broadcast_one_to_all(np.array(numbers))).tolist()
 
 
-def is_first_process() -> bool:
-    """Whether this process writes files and messages."""
-    return jax.process_index() == 0
+def check_no_files(mesh: Mesh | None, name: str, remedy: str) -> None:
+    """Refuse a folder that several processes would write at once.
+
+    Args:
+        mesh: that they share.
+        name: of the argument.
+        remedy: what to do instead.
+
+    Raises:
+        ValueError: if there are several.
+    """
+    if mesh is not None and mesh.is_multi_process:
+        raise ValueError(
+            f"`{name}` is written by one process, and {jax.process_count()} share "
+            f"`mesh`: leave it out, and {remedy}."
+        )
 
 
 def put(tree: PyTree, sharding: NamedSharding) -> PyTree:

@@ -80,8 +80,10 @@ def test_two_processes_have_the_numbers_of_one():
     both = [_start("two_processes.py", port, str(number)) for number in range(2)]
     try:
         for process in both:
-            for name, found in _printed(process).items():
+            printed = _printed(process)
+            for name, found in printed["found"].items():
                 assert max(found.values()) < _BOUND, name
+            assert "`folder` is written by one process, and 2" in printed["refusal"]
     finally:
         for process in both:
             process.kill()

@@ -14,7 +14,16 @@ from jax.sharding import Mesh
 from jaxtyping import Key
 
 from .._files import LOCK, lock_folder
-from .._mesh import CHAINS, ROWS, check_divides, checked_mesh, cut, gathered, put
+from .._mesh import (
+    CHAINS,
+    ROWS,
+    check_divides,
+    check_no_files,
+    checked_mesh,
+    cut,
+    gathered,
+    put,
+)
 from .._types import Array, Params, PRNGKeyArray, PyTree
 from ..mcmc import AbstractKernel, AbstractState, check_start
 from ..potential import AbstractPotential
@@ -121,11 +130,8 @@ def run_chains(
         )
     starts = jax.tree.map(jnp.asarray, starts)
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
-    if mesh is not None and folder is not None and jax.process_count() > 1:
-        raise ValueError(
-            f"`folder` is written by one process, and this is one of "
-            f"{jax.process_count()}: leave it out, and save what `sample` returns."
-        )
+    if folder is not None:
+        check_no_files(mesh, "folder", "keep what `sample` returns")
     num_chains = _check_starts(kernel, potential, starts, key=key)
     check_divides(mesh, (CHAINS,), "num_chains", num_chains)
     init_keys, step_keys = _chain_keys(key, num_chains)

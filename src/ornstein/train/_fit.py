@@ -15,7 +15,14 @@ from jax.sharding import Mesh
 
 from .._files import lock_folder
 from .._kinds import check_key, check_kind
-from .._mesh import ROWS, check_divides, checked_mesh, everywhere, gathered
+from .._mesh import (
+    ROWS,
+    check_divides,
+    check_no_files,
+    checked_mesh,
+    everywhere,
+    gathered,
+)
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
@@ -216,11 +223,12 @@ def fit(
     check_kind("likelihood", likelihood, AbstractLikelihood, write)
     check_key(key)
     check_kind("kl", kl, KLWeight, "`kl=orn.KLWeight(...)`")
+    mesh = checked_mesh(mesh, ROWS, "fit")
     if validation is not None:
         check_kind("validation", validation, Validation, "`orn.Validation(...)`")
     if run is not None:
         check_kind("run", run, Run, "`run=orn.Run(...)`")
-    mesh = checked_mesh(mesh, ROWS, "fit")
+        check_no_files(mesh, "run", "save what `fit` returns by `orn.save_model`")
     check_decay("ema_decay", ema_decay)
     check_decay("snr_decay", snr_decay)
     check_clip_norm(clip_norm)
