@@ -122,8 +122,9 @@ def _of_classes(prediction: Prediction, data: Data) -> JudgedRows:
         **{n: _error(columns[n]) for n in ("entropy", "aleatoric", "epistemic")},
         **_share_error(columns["epistemic"], columns["entropy"]),
     }
-    if prediction.outputs is not None:
-        draws = np.asarray(prediction.likelihood.probs(prediction.outputs), np.float64)
+    likelihood, outputs = prediction.likelihood, prediction.outputs
+    if isinstance(likelihood, Categorical) and outputs is not None:
+        draws = np.asarray(likelihood.probs(outputs), np.float64)
         top = np.take_along_axis(draws, guess[None, :, None], axis=-1)[..., 0]
         errors["overconfidence"] = overconfidence_error(top)
     shares = np.bincount(y) / len(y)
