@@ -122,3 +122,21 @@ def test_an_older_run_does_not_know_its_beginning(name: str, tmp_path: Path, cap
     capsys.readouterr()
     assert main(begin) == 2
     assert f"go on with `ornstein {name} --resume {path}`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_finished_run_does_not_train_any_longer(name: str, tmp_path: Path):
+    """Judging it again adds a call, and no seconds of training. Catches (seen) the
+    seconds of all calls."""
+    path = tmp_path / "run"
+    assert main(call(name, *COMMANDS[name][0].split(), "--out", path)) == 0
+    read = lambda: json.loads((path / "result.json").read_text())
+    first = read()
+    for num_resumed in (1, 2):
+        assert main(call(name, "--resume", path)) == 0
+        again = read()
+        assert again["train_seconds"] == first["train_seconds"]
+        assert len(again["provenance"]["resumed"]) == num_resumed
+    (path / "result.json").write_text("[")
+    assert main(call(name, "--resume", path)) == 0
+    assert read()["train_seconds"] >= first["train_seconds"]

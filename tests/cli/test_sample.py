@@ -220,6 +220,30 @@ def test_a_step_size_that_rejects_everything_fails_the_run(capsys, tmp_path):
     assert result["acceptance_rate"] < 0.01
 
 
+@pytest.mark.parametrize(
+    ("step_size", "said", "num_divergent"),
+    [("1e30", "Every step diverged: the step size of 1e+30 is too large", 12),
+     ("1e-30", "The chains did not move: the step size of 1e-30 is too small", 0)],
+)  # fmt: skip
+def test_chains_without_a_test_that_never_moved_fail_the_run(
+    step_size, said, num_divergent, capsys, tmp_path
+):
+    """Microcanonical ones accept every step, and have no acceptance to tell by; what
+    was sampled stays. Catches (seen) a command that ends well with one function."""
+    options = f"{SMALL} --kernel mclmc --num-warmup 0 --step-size {step_size}"
+    run = tmp_path / "run"
+    assert main(["sample", *options.split(), "--out", str(run)]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert said in last
+    assert "--step-size" in last
+    assert f"What was sampled is in {run}." in last
+    result = json.loads((run / "result.json").read_text())
+    assert result["num_divergent"] == num_divergent
+    _, _, samples = by_hand(run)
+    for leaf in jax.tree.leaves(samples.positions):
+        np.testing.assert_array_equal(leaf, np.broadcast_to(leaf[:, :1], leaf.shape))
+
+
 def test_defaults_suit_the_data_and_the_kernel():
     assert preset_sampling("toy/cos").sampling.kernel == "hmc"
     assert preset_sampling("digits").sampling.kernel == "sghmc"

@@ -325,6 +325,49 @@ def test_samples_of_an_unknown_prior():
         audit(unknown, DATA, key=KEY)
 
 
+@pytest.mark.parametrize("is_learned", [True, False])
+def test_a_twin_whose_noise_scale_collapsed(is_learned: bool):
+    """Is compared again with the fit's scale, and decides nothing. Catches (seen) a
+    comparison that ends with an NLL of millions, or that is with the twin's own scale;
+    a scale that is given did not collapse."""
+    likelihood = orn.Gaussian(0.3, learn_scale=is_learned)
+    model = orn.MeanField(MLP(1, 1, (2,), key=jr.key(0)))
+    fit, twins = FittedModel(model, likelihood), {}
+
+    def train(model: Any, name: str) -> FittedModel:
+        scale = 1e-4 if name == "without noise" else 0.3
+        twins[name] = FittedModel(model, orn.Gaussian(scale, learn_scale=is_learned))
+        return twins[name]
+
+    retraining = orn.Retraining(model, train)
+    found = audit(fit, DATA, key=KEY, num_draws=NUM_DRAWS, retraining=retraining)
+    relatives = {each.name: each for each in found.relatives}
+    assert relatives["trained without noise"].gain > 1e5
+    assert found.verdict == "in between"
+    assert "a twin so far behind is broken" in found.sentence
+    again = relatives.get("trained without noise, at the fit's noise scale")
+    if not is_learned:
+        assert again is None
+        return
+    other = FittedModel(twins["without noise"].model, likelihood)
+    rows = log_prob(fit, DATA.test) - log_prob(other, DATA.test)
+    assert again.kind == "rescaled"
+    assert again.gain == pytest.approx(rows.mean(), rel=1e-3, abs=1e-5)
+    said = "the one trained without noise, at the fit's noise scale is "
+    assert said in found.sentence
+    assert len([each for each in found.relatives if each.kind == "rescaled"]) == 1
+
+
+@pytest.mark.parametrize("num_rows", [0, 1])
+def test_a_single_row_is_no_comparison(fit: FittedModel, num_rows: int):
+    """Catches (seen) errors over one row, which are no numbers, or none."""
+    few = Split(DATA.test.x[:num_rows], DATA.test.y[:num_rows])
+    data = Data("few", "regression", DATA.train, few)
+    said = f"An audit compares test rows in pairs and few has {num_rows}: give 2 or"
+    with pytest.raises(ValueError, match=said):
+        audit(fit, data, key=KEY, num_draws=NUM_DRAWS)
+
+
 @pytest.mark.usefixtures("unchecked")
 def test_rows_in_place_of_data_are_refused(fit: FittedModel):
     """Reported: a split of rows ended in an AttributeError."""

@@ -27,12 +27,14 @@ def test_a_run_leaves_its_report_and_the_command_writes_the_same(classes, capsys
 
 
 def test_several_runs_go_where_one_stands(classes, ensemble, tmp_path, monkeypatch):
-    """Catches a comparison that replaces one of its runs' own reports."""
+    """Catches a comparison that replaces one of its runs' own reports, and (seen) one
+    that does not say which run to take."""
     monkeypatch.chdir(tmp_path)
     before = (classes / "report.html").read_bytes()
     assert main(["report", str(classes), str(ensemble)]) == 0
     text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text("main")
     assert "Side by side" in text
+    assert "Which to take" in text
     assert (classes / "report.html").read_bytes() == before
     assert main(["report", str(classes), str(ensemble)]) == 2
     assert main(["report", str(classes), str(ensemble), "--overwrite"]) == 0

@@ -192,6 +192,8 @@ def test_resume_is_bit_identical(at, kernel, tmp_path, monkeypatch):
 
 
 def test_interrupted_chains_leave_their_samples(tmp_path, monkeypatch):
+    """And a note of how many there are, in the words of each door. Catches (seen) a
+    note of all that were asked for, and one on chains that are whole."""
     monkeypatch.setattr(_run, "_CALL_SECONDS", 0.0)
     options = {"thin": 2, "save_every": 0.0}
     whole = run(HMC(3), **options)
@@ -210,6 +212,12 @@ def test_interrupted_chains_leave_their_samples(tmp_path, monkeypatch):
         part.positions,
         whole.positions,
     )
+    said = f"interrupted: there are {part.num_samples} of 20 samples of each; "
+    (note,) = part.notes
+    assert said + "`sample(..., resume=True)` goes on." in note
+    assert said + "`ornstein sample` with --resume goes on." in flagged(note)
+    run(HMC(3), folder=folder, resume=True, **options)
+    assert load().notes == ()
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,40 @@ def test_numbers_out_of_range_are_refused(build, message):
         build()
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("value", [np.float32(-0.5), np.float64(-0.5), np.int64(-1)])
+def test_numpys_numbers_out_of_range_are_refused(value):
+    """Catches (seen) a check of Python's numbers alone, which passes these over."""
+    positive = f"must be positive, got {value}"
+    not_negative = f"must not be negative, got {value}"
+    for build in (SGLD, PreconditionedSGLD, lambda value: SGHMC(value, 1.0)):
+        with pytest.raises(ValueError, match=f"`step_size` {positive}"):
+            build(value)
+    with pytest.raises(ValueError, match=f"`friction` {not_negative}"):
+        SGHMC(0.1, value)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("value", [None, "1e-4"])
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [
+        (SGLD, "step_size"),
+        (lambda value: SGLD(0.1, value), "temperature"),
+        (lambda value: SGHMC(value, 1.0), "step_size"),
+        (lambda value: SGHMC(0.1, value), "friction"),
+        (lambda value: SGNHT(value, 1.0), "step_size"),
+        (PreconditionedSGLD, "step_size"),
+        (Polynomial, "Polynomial.a"),
+    ],
+)
+def test_what_is_no_number_is_refused(build, name, value):
+    """At the door. Catches (seen) a `None` that a compiled step met."""
+    said = f"`{name}` must be a number, or a schedule of the step, got {value!r}: write"
+    with pytest.raises(TypeError, match=said):
+        build(value)
+
+
 def test_numbers_at_the_edge_are_taken():
     SGHMC(0.1, 1.0, 20.0)  # a = b, eq. (46): nothing is injected
     SGHMC(0.1, 10.0)  # a = 1: no memory

@@ -34,7 +34,7 @@ from ._draw_error import draw_blocks, draw_error
 from ._evaluate import evaluate
 from ._fit_scores import refuse_non_finite_predictions
 from ._ood import ood_scores
-from ._verdict import judge
+from ._verdict import is_broken, judge
 
 WITHOUT_NOISE, AT_PRIOR = "without noise", "with q = p"
 """What twins are called."""
@@ -87,6 +87,11 @@ def audit(
     the jackknife's estimate of that is taken off a difference before it counts. The
     error of training is not in them: train with several seeds before you say of a small
     difference that it is one.
+
+    Of few rows a noise scale that is learned with points vanishes, and the NLL of such
+    a twin is millions: it is no fair comparison, and is beside the fit once more with
+    the fit's own noise scale, which counts for no verdict (its points were fitted as if
+    there were no noise).
 
     A difference counts from 3 standard errors and 0.001 nats a row on. There are three
     verdicts:
@@ -144,7 +149,12 @@ def audit(
             if not _has_points(model, fit):  # q = p leaves nothing to train
                 continue
             twin = retraining.train(model, name)
-            relatives.append(compare.with_fit(twin, f"trained {name}", "twin"))
+            trained = compare.with_fit(twin, f"trained {name}", "twin")
+            relatives.append(trained)
+            if is_broken(trained) and _learns_scale(fit):
+                rescaled = _like(fit, twin.model, twin.state)
+                named = f"{trained.name}, at the fit's noise scale"
+                relatives.append(compare.with_fit(rescaled, named, "rescaled"))
     economy = _spent_and_bought(fit, data, posterior, key, num_draws)
     verdict, sentence = judge(relatives)
     own = Relative("the fit", "fit", compare.own_scores, 0.0, 0.0, 0.0)
@@ -268,6 +278,11 @@ def _twins(model: AbstractRandomFunction) -> dict[str, AbstractRandomFunction]:
         at_prior = _put_back(posterior, posterior.parts, jax.random.key(0))
         found[AT_PRIOR] = HeldAtPrior(at_prior, posterior.held)
     return found
+
+
+def _learns_scale(fit: Fitted) -> bool:
+    """Whether the likelihood has a scale of its own, which may collapse with points."""
+    return set(jax.tree.leaves(fit.likelihood.labels())) - {FROZEN} != set()
 
 
 def _has_points(model: AbstractRandomFunction, fit: Fitted) -> bool:

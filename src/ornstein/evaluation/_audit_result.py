@@ -17,7 +17,8 @@ class Relative(NamedTuple):
     Attributes:
         name: in words.
         kind: `"fit"`, `"put back"` (q is p in some parts), `"silenced"` (every q at its
-            mean) or `"twin"` (trained).
+            mean), `"twin"` (trained), or `"rescaled"` (a twin whose noise scale
+            collapsed, with the fit's own scale).
         scores: `nll` (nats a row, or a value of series) with `nll_se`, `ece` or
             `coverage_90`, and `auroc_NAME` of strange inputs; empty where predictions
             are no numbers.

@@ -30,7 +30,7 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
     if not put_back:  # a posterior of no known prior
         put_back = [r for r in relatives if r.kind == "silenced"]
     moved = [r for r in put_back if _is_worse(r) or _is_better(r)]
-    is_fair = all(twin.settled_gain < _MOST_OF_A_TWIN for twin in twins)
+    is_fair = not any(map(is_broken, twins))
     is_ahead = bool(twins) and is_fair and all(map(_is_worse, twins))
     unknown = [r for r in put_back if not _is_within(r)]
     if not moved and not is_ahead and not unknown:
@@ -55,14 +55,25 @@ def judge(relatives: Sequence[Relative]) -> tuple[Verdict, str]:
     if not is_fair:
         said.append(
             "a twin so far behind is broken, and no fair comparison (of few rows a "
-            "noise scale that is learned with points vanishes): hold the scale, or "
-            "compare on held-out rows with an ensemble"
+            "noise scale that is learned with points vanishes)"
         )
+        others = [r for r in relatives if r.kind == "rescaled"]
+        said += [f"the one {r.name} is {_compared(r)}" for r in others]
+        said.append("hold the scale, or compare on held-out rows with an ensemble")
     if any(map(_is_better, twins)):
         said.append("take the one that is better, or train this one for longer")
     if not twins:
         said.append("no twins were trained, and whether they do as well is not known")
     return "in between", f"What this posterior does is in between: {'; '.join(said)}."
+
+
+def is_broken(twin: Relative) -> bool:
+    """Whether a twin's NLL is so far behind that being better says nothing.
+
+    Args:
+        twin: a trained one.
+    """
+    return not twin.settled_gain < _MOST_OF_A_TWIN
 
 
 def _is_within(relative: Relative) -> bool:

@@ -28,6 +28,7 @@ from ._entropy import (
 from ._mean_error import mean_and_error as mean_and_error
 from ._nll import nll as nll
 from ._ood import aupr as aupr, auroc as auroc, fpr95 as fpr95
+from ._overconfidence import overconfidence_error as overconfidence_error
 from ._rmse import rmse as rmse
 from ._selective import aurc as aurc, risk_coverage as risk_coverage
 from ._total_variation import total_variation as total_variation

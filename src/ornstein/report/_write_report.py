@@ -12,6 +12,7 @@ from .sections import (
     calibration,
     card,
     chains,
+    choice,
     comparison,
     diagnosis,
     evaluated,
@@ -143,7 +144,7 @@ def _of_several(records: Sequence[RunRecord], ids: Ids) -> str:
         )
     title = f"{len(records)} runs side by side"
     words = tag("p", ", ".join(names))
-    header = joined([tag("h1", title), words])
+    header = joined([tag("h1", title), words, choice(sheets, names)])
     return document(title, header, contents, joined(parts))
 
 

@@ -11,6 +11,9 @@ from ..recipe import ScaleName
 from ._ledger import Ledger
 from ._shelf import Shelf, is_piece
 
+KEPT = "kept"
+"""In place of rows: what is there already is shown, and nothing computed."""
+
 
 class Study:
     """One experiment under way.
@@ -51,6 +54,11 @@ class Study:
         self.seed, self.say = seed, say
         self.ledger = Ledger(command, seed=seed)
         self._shelf = shelf
+
+    @property
+    def shows_kept(self) -> bool:
+        """Whether nothing is computed, and what is there already shown."""
+        return self.models == (KEPT,)
 
     def beside(self, folder: Path) -> "Study":
         """This study with its pieces in another folder; all are parts of its result.

@@ -14,10 +14,12 @@ from ornstein.functions import (
     AbstractRandomFunction,
     Deterministic,
     Ensemble,
+    GridIncrements,
     Integrator,
     LevyCiesielski,
     MCDropout,
     MeanField,
+    PosteriorSamples,
     WhitenedSDEBNN,
     trajectory,
     whiten,
@@ -28,17 +30,17 @@ from ornstein.mcmc import HMC
 from ornstein.nn import MLP
 from ornstein.prior import GaussianPrior
 from ornstein.sampling import sample
-from ornstein.sde import Fixed
+from ornstein.sde import Adaptive, Fixed, Grid, Heun
 from ornstein.train import fit
 
 X = jnp.asarray(ROWS)
 SPLIT = Split(ROWS, np.sin(ROWS.sum(axis=1, keepdims=True)))
 
 
-def network(seed: int = 0) -> WhitenedSDEBNN:
+def network(seed: int = 0, coordinates=None) -> WhitenedSDEBNN:
     how = Integrator(stepsize=Fixed(0.25))
     model = small_model(num_inducing=0, integrator=how, key=jr.key(seed))
-    return whiten(model, LevyCiesielski(4))
+    return whiten(model, LevyCiesielski(4) if coordinates is None else coordinates)
 
 
 def mean_field() -> AbstractRandomFunction:
@@ -106,3 +108,58 @@ def test_a_function_without_depth_has_no_trajectory():
     for model in (Deterministic(mlp), MCDropout(mlp, rate=0.1)):
         with pytest.raises(TypeError, match=r"needs a function that solves an equat"):
             trajectory(model, X, np.array([0.0, 1.0]), key=jr.key(0))
+
+
+def over_increments() -> WhitenedSDEBNN:
+    return network(coordinates=GridIncrements())
+
+
+def samples_over_increments() -> PosteriorSamples:
+    """Two of each of two chains, as `sample` would keep them."""
+    params, rest = eqx.partition(over_increments(), eqx.is_inexact_array)
+    positions = jax.tree.map(lambda a: jnp.ones((2, 2, *a.shape)), (params, None))
+    return PosteriorSamples(rest, Gaussian(0.3), positions, info={})
+
+
+FITS_OF_INCREMENTS = {"network": over_increments, "samples": samples_over_increments}
+
+
+@pytest.mark.parametrize("make", FITS_OF_INCREMENTS.values(), ids=FITS_OF_INCREMENTS)
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"solver": "heun"}, TypeError, r"`solver` must be .*got 'heun': .*=Heun\(\)"),
+        ({"stepsize": 0.1}, TypeError, r"`stepsize` must be .* got 0.1: .*=Fixed\("),
+        ({"gradient": Heun()}, TypeError, r"`gradient` must be .*got Heun.*=Backprop"),
+        ({"stepsize": Adaptive()}, ValueError, "known beforehand, got `Adaptive`: use"),
+        (
+            {"solver": Heun(), "stepsize": Adaptive()},
+            ValueError,
+            r"known beforehand, got `Adaptive`: use `Fixed\(dt\)`",
+        ),
+        (
+            {"stepsize": Grid(np.linspace(0, 1, 5))},
+            ValueError,
+            r"`Grid\(ts\)` is one: use `Fixed\(dt\)`",
+        ),
+        ({"stepsize": Fixed(0.3)}, ValueError, "0.3 does not divide the interval"),
+        ({"stepsize": Fixed(0.125)}, ValueError, "dt one of 0.25, 0.5, 1; or `Levy"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_a_dial_that_a_path_does_not_have_is_refused(make, changes, error, said):
+    """At once, and not by the next prediction. Catches (seen) an array of steps that
+    was taken for a parameter without samples, and half steps that were let through."""
+    with pytest.raises(error, match=said):
+        with_solver(make(), **changes)
+
+
+def test_steps_that_a_path_has_are_taken():
+    """Twice as long ones, and substeps of no grid of one's own."""
+    for make in FITS_OF_INCREMENTS.values():
+        for stepsize in (Fixed(0.5), Grid(num_substeps=2)):
+            model = with_solver(make(), stepsize=stepsize)
+            is_integrator = lambda node: isinstance(node, Integrator)
+            nodes = jax.tree.leaves(model, is_leaf=is_integrator)
+            found = {a.stepsize for a in nodes if is_integrator(a)}
+            assert found == {stepsize}

@@ -48,6 +48,19 @@ def reproduce(capsys, models: str) -> list[dict]:
     return json.loads(capsys.readouterr().out)["rows"]
 
 
+def refuses_kept(capsys, options: str, said: str) -> None:
+    """What is there is shown, and nothing is not: of an empty folder nothing is left.
+
+    Catches (seen) an empty result, written over one that was there.
+    """
+    assert main(["reproduce", *options.split(), "--models", "kept"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert len(error.splitlines()) == 1
+    assert "--models kept shows finished pieces of `reproduce " in error
+    assert said in error
+    assert not Path("new").exists()
+
+
 def test_goes_on_from_the_committed_pieces(tiny: Path, capsys, monkeypatch):
     """In a checkout without `runs`, and piece by piece. Catches a chain that starts
     anew in each piece, and pieces that only one machine has."""
@@ -73,6 +86,9 @@ def test_goes_on_from_the_committed_pieces(tiny: Path, capsys, monkeypatch):
     monkeypatch.setattr(_study, "_one", None)
     assert reproduce(capsys, "kept") == rows
     monkeypatch.setattr(_study, "_one", one)
+    refuses_kept(capsys, "agreement --out new", "none make a row in new: leave")
+    refuses_kept(capsys, "agreement --seed 7", "agreement-quick or in results/pieces")
+    assert reproduce(capsys, "kept") == rows  # a result that was there stays
     # One piece lost everywhere: its chain goes on from the one before.
     shelf = tiny / "results/pieces/agreement-quick.json"
     kept = json.loads(shelf.read_text())

@@ -94,6 +94,14 @@ class Reproduce:
         except KeyboardInterrupt:
             terminal.say(f"Interrupted: `{command}` goes on from the pieces in {out}.")
             raise
+        if study.shows_kept and not rows:
+            where = f"{out}" if shelf is None else f"{out} or in results/pieces"
+            raise FileNotFoundError(
+                f"--models {self.models} shows finished pieces of `reproduce "
+                f"{self.name}`, and of --scale {self.scale} and --seed {self.seed} "
+                f"none make a row in {where}: leave --models out to compute them, or "
+                "name the folder that has them with --out."
+            )
         result = as_json(
             {
                 "name": self.name,

@@ -152,6 +152,14 @@ def _members(recipe: SampleRecipe, prepared: Prepared) -> Fit | None:
     return members
 
 
+def _seconds_of_finished(run: RunFolder) -> float | None:
+    """What sampling took, where it has ended before: judging again adds nothing."""
+    try:
+        return run.read_result().get("train_seconds")
+    except (FileNotFoundError, ValueError):  # not finished; or damaged, and made again
+        return None
+
+
 def _carry_out(
     run: RunFolder,
     recipe: SampleRecipe,
@@ -165,6 +173,7 @@ def _carry_out(
     guards = [] if guard is None else [guard]
     folder = run.checkpoints / SAMPLES
     options, data = recipe.sampling, prepared.data
+    spent = _seconds_of_finished(run)
     with (
         resumable(run, guard, terminal, command="sample") as interruption,
         entered(run, command, seed=options.seed, is_first=guard is not None) as calls,
@@ -184,7 +193,7 @@ def _carry_out(
             "kernel": options.kernel,
             "network": options.network,
             "data": recipe.data.data,
-            "train_seconds": calls.seconds,
+            "train_seconds": calls.seconds if spent is None else spent,
             "num_chains": options.num_chains,
             "num_samples": options.num_samples,
             "kl_weight": None,

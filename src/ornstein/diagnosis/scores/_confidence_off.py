@@ -13,6 +13,7 @@ import numpy as np
 from ..._sentence import Choice, Sentence
 from ..._types import Bool, Float
 from ...likelihood import AbstractClassLikelihood, Bernoulli
+from ...metrics import overconfidence_error
 from ...prediction import Prediction
 from .._base import CHANCE, LEAST_ROWS, MATERIAL, NOT_CHECKED, CheckResult
 from .._evidence import Evidence
@@ -51,13 +52,15 @@ def confidence_off(evidence: Evidence) -> CheckResult:
     beyond = np.mean(gaps >= gap if gap > 0 else gaps <= gap)
     numbers = {
         "overconfidence": gap,
-        "overconfidence_se": float(gaps.std()),
+        "overconfidence_se": overconfidence_error(p),
         "ece": float(ece[0]),
         "ece_if_calibrated": float(eces.mean()),
         "ece_if_calibrated_sd": float(eces.std()),
     }
     accuracy, mean = float(is_right.mean()), float(confidence.mean())
-    if beyond < CHANCE and abs(gap) > max(MATERIAL, _ERRORS * float(gaps.std())):
+    if beyond < CHANCE and abs(gap) > max(
+        MATERIAL, _ERRORS * numbers["overconfidence_se"]
+    ):
         said = Sentence(
             "The guessed class has a probability of {:.1%} in the mean and is right in "
             "{:.1%} of {:,} rows, where a calibrated model has the same, give or take "

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 import diffrax
 import equinox as eqx
 import jax
-import numpy as np
 
 from ...sde import (
     AbstractGradient,
@@ -17,7 +16,6 @@ from ...sde import (
     Fixed,
     Grid,
     check_adaptive,
-    grid_of,
 )
 
 _Model = TypeVar("_Model")
@@ -77,13 +75,10 @@ def with_solver(
             f"`with_solver` needs a model that solves a differential equation, such "
             f"as `SDEBNN`, got {type(model).__name__}."
         )
-    is_driven = lambda node: getattr(node, "needs_known_steps", False)
-    nodes = jax.tree.leaves(model, is_leaf=is_driven)
-    if stepsize is not None and any(map(is_driven, nodes)):
-        # Now, and not once it is solved: steps with arrays of their own would be taken
-        # for parameters that chains have not sampled.
-        grid_of(stepsize, np.array([0.0, 1.0]))
-        check_no_grid(stepsize)
+    if stepsize is not None:
+        knows_steps = lambda node: hasattr(node, "check_steps")
+        for node in filter(knows_steps, jax.tree.leaves(model, is_leaf=knows_steps)):
+            node.check_steps(stepsize)
     return replace_integrators(model, **changes)
 
 

@@ -23,8 +23,7 @@ import numpy as np
 
 from ..._sentence import Choice, OptionError
 from ..._types import Float
-
-_SAME_TIME = 1e-6
+from ._grid_times import fitting_steps, places_among
 
 
 class AbstractPathCoordinates(eqx.Module):
@@ -94,18 +93,40 @@ class GridIncrements(AbstractPathCoordinates):
     Attributes:
         times: of the grid, from 0 to 1 or, of a latent path, from its first time to its
             last; `None` for the solver's own.
+
+    Raises:
+        ValueError: for fewer than two times, or times that do not increase.
     """
 
     times: tuple[float, ...] | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if self.times is None:
+            return
+        own = np.asarray(self.times, np.float64)
+        is_grid = own.ndim == 1 and len(own) > 1 and np.all(np.isfinite(own))
+        if not is_grid or np.any(np.diff(own) <= 0):
+            raise ValueError(
+                f"`times` must be two or more that increase, got {self.times}: leave "
+                "it out for those of the solver, or give "
+                "`tuple(np.linspace(0.0, 1.0, 9))`."
+            )
 
     def on_grid(
         self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
     ) -> "GridIncrements":
         """See `AbstractPathCoordinates`."""
-        own = times if self.times is None else np.asarray(self.times, np.float64)
-        bound = GridIncrements(tuple(map(float, own)))
-        bound.matrix(times, 0.0, window)
-        return bound
+        if self.times is None:
+            return GridIncrements(tuple(map(float, times)))
+        own = np.asarray(self.times, np.float64)
+        if places_among(own, times[[0, -1]]) is None:
+            raise ValueError(
+                f"The increments are those from {own[0]:g} to {own[-1]:g}, and the "
+                f"solve runs from {times[0]:g} to {times[-1]:g}: give `times` that "
+                "have both among them, or leave them out."
+            )
+        self._near(times, window)
+        return self
 
     def count(self, window: tuple[float, float]) -> int:
         """See `AbstractPathCoordinates`."""
@@ -118,15 +139,15 @@ class GridIncrements(AbstractPathCoordinates):
         window: tuple[float, float],
     ) -> Float[np.ndarray, "grid coordinates"]:
         """See `AbstractPathCoordinates`."""
-        own = np.asarray(self.times, np.float64)
-        return _integrated(own, self._own_units(window), rate)[self._near(times)]
+        own, near = np.asarray(self.times, np.float64), self._near(times, window)
+        return _integrated(own, self._own_units(window), rate)[near]
 
     def units(
         self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
     ) -> Float[np.ndarray, "steps coordinates"]:
         """See `AbstractPathCoordinates`: sums, of a solve's longer steps."""
         own = np.asarray(self.times, np.float64)
-        units, near = self._own_units(window), self._near(times)
+        units, near = self._own_units(window), self._near(times, window)
         if len(near) == len(own):
             return units
         moved = np.sqrt(np.diff(own))[:, None] * units
@@ -134,22 +155,23 @@ class GridIncrements(AbstractPathCoordinates):
         sums = np.stack([moved[begin:end].sum(axis=0) for begin, end in spans])
         return sums / np.sqrt(np.diff(own[near]))[:, None]
 
-    def _near(self, times: Float[np.ndarray, " grid"]) -> np.ndarray:
+    def _near(
+        self, times: Float[np.ndarray, " grid"], window: tuple[float, float]
+    ) -> np.ndarray:
         """Where a solve's times are among one's own."""
         own = np.asarray(self.times, np.float64)
-        near = np.abs(own[:, None] - times).argmin(0)
-        largest = max(1.0, float(np.abs(own).max()))
-        if np.abs(own[near] - times).max() > _SAME_TIME * largest:
-            num = len(own) - 1
-            fitting = [n for n in range(num, 0, -1) if num % n == 0]
-            steps = ", ".join(f"{1 / n:.6g}" for n in fitting)
+        near = places_among(own, times)
+        if near is None:
+            steps = ", ".join(f"{step:.6g}" for step in fitting_steps(own, window))
+            fitting = Choice(
+                f"`Fixed(dt)` with dt one of {steps}", f"{{dt}} one of {steps}"
+            )
             raise OptionError(
                 "The increments are those of {} steps, and a solve of {} steps has "
-                "times between theirs: use {} one of {}; or {}, which serve any step.",
-                num,
+                "times between theirs: use {}; or {}, which serve any step.",
+                len(own) - 1,
                 len(times) - 1,
-                Choice("`Fixed(dt)` with dt", "{dt}"),
-                steps,
+                fitting if steps else "the steps that they were made with",
                 Choice("`LevyCiesielski` modes", "{path_modes} from the start"),
             )
         return near

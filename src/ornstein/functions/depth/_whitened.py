@@ -9,7 +9,7 @@ one (a bottleneck sees them all through a few numbers); these can.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._types import Array, ArrayLike, Float, Params, PyTree, RealScalar
 from ...network import SolveReport, split_where
-from ...sde import grid_of, solve_driven
+from ...sde import AbstractStepsize, grid_of, solve_driven
 from .._standardised import Standardised
 from ._hidden_units import DepthState, first_roughness, report_of, velocity
 from ._integrator import Integrator, check_no_grid
@@ -56,12 +56,27 @@ class WhitenedBlock(AbstractDepthBlock):
     integrator: Integrator
     reverts_to_start: bool = eqx.field(static=True)
     window: tuple[float, float] = eqx.field(static=True)
-    needs_known_steps: ClassVar[bool] = True
 
     @property
     def is_noisy(self) -> bool:
         """Whether weights have noise at all."""
         return self.coordinates is not None
+
+    def check_steps(self, stepsize: AbstractStepsize) -> None:
+        """Refuse steps that the path does not know, before anything is solved.
+
+        Args:
+            stepsize: that a solve is to have.
+
+        Raises:
+            ValueError: for steps that are not known beforehand, that are arrays, or
+                that increments of other steps do not have.
+        """
+        times = grid_of(stepsize, _with_window(_ENDS, self.window))
+        # Arrays of steps would be taken for parameters that chains have not sampled.
+        check_no_grid(stepsize)
+        if self.coordinates is not None:
+            self.coordinates.matrix(times, self.rate, self.window)
 
     def solve(
         self, h: Array, ts: Float[ArrayLike, " times"]

@@ -10,7 +10,7 @@ import numpy as np
 from ..._types import Float
 from ...data import Data, Series, in_raw_units
 from ...likelihood import AbstractLocationScaleLikelihood, Categorical
-from ...metrics import mean_and_error
+from ...metrics import mean_and_error, overconfidence_error
 from ...prediction import Prediction
 from .. import _errors
 from ._example import Example, examples_of
@@ -36,7 +36,9 @@ class JudgedRows(NamedTuple):
             one column are in the target's own unit, and so is their `log_prob`.
         cdf: of numbers, the predictive distribution function at each target, kept
             values evenly spaced; else empty.
-        errors: standard errors over all test rows, by the name of the score.
+        errors: standard errors over all test rows, by the name of the score;
+            `overconfidence` is how far confidence and accuracy of a calibrated model
+            may be apart, as the diagnosis has it.
         constants: scores of the best constant guess, with the test targets known:
             their class frequencies, or a Gaussian of their mean and variance; and
             `nll_gain`, by how many nats a row the prediction's NLL is below its.
@@ -120,6 +122,11 @@ def _of_classes(prediction: Prediction, data: Data) -> JudgedRows:
         **{n: _error(columns[n]) for n in ("entropy", "aleatoric", "epistemic")},
         **_share_error(columns["epistemic"], columns["entropy"]),
     }
+    likelihood, outputs = prediction.likelihood, prediction.outputs
+    if isinstance(likelihood, Categorical) and outputs is not None:
+        draws = np.asarray(likelihood.probs(outputs), np.float64)
+        top = np.take_along_axis(draws, guess[None, :, None], axis=-1)[..., 0]
+        errors["overconfidence"] = overconfidence_error(top)
     shares = np.bincount(y) / len(y)
     shares = shares[shares > 0]
     constants = {

@@ -4,6 +4,7 @@ from ._base import Section as Section, Sheet as Sheet
 from ._calibration import calibration as calibration
 from ._card import card as card
 from ._chains import chains as chains
+from ._choice import choice as choice
 from ._comparison import comparison as comparison
 from ._diagnosis import diagnosis as diagnosis
 from ._evaluated import evaluated as evaluated

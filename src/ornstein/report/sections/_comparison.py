@@ -116,7 +116,7 @@ def _differences(sheets: Sequence[Sheet], names: Sequence[str]) -> Html:
             continue
         ours, theirs = _rows(sheet), _rows(first)
         nll = theirs.columns["log_prob"].astype(float) - ours.columns["log_prob"]
-        loss = _losses(ours) - _losses(theirs)
+        loss = losses(ours) - losses(theirs)
         rows.append([name, *_pair(nll), *_pair(loss)])
     is_classes = first.rows is not None and first.rows.kind == "classes"
     what = "share wrong" if is_classes else "squared error"
@@ -131,7 +131,12 @@ def _rows(sheet: Sheet) -> JudgedRows:
     return sheet.rows
 
 
-def _losses(rows: JudgedRows) -> np.ndarray:
+def losses(rows: JudgedRows) -> np.ndarray:
+    """What the guess of each row costs: 1 if it is wrong, or the squared error.
+
+    Args:
+        rows: of classes or numbers.
+    """
     if rows.kind == "classes":
         return (rows.columns["guess"] != rows.columns["y"]).astype(float)
     return rows.columns["squared_error"].astype(float)

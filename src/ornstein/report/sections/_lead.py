@@ -204,10 +204,9 @@ def confidence_words(rows: JudgedRows) -> str:
     """
     confidence = rows.columns["confidence"].astype(float)
     right = float((rows.columns["guess"] == rows.columns["y"]).mean())
-    # Of guesses that are right as often as they say: what they are is the diagnosis'.
-    error = float((confidence * (1 - confidence)).sum()) ** 0.5 / len(confidence)
     mean = percent(float(confidence.mean()))
-    return (
-        f"mean confidence is {mean} where {percent(right)} of guesses are right "
-        f" (\N{PLUS-MINUS SIGN} {percent(error)}, were it right)"
-    )
+    said = f"mean confidence is {mean} where {percent(right)} of guesses are right"
+    error = rows.errors.get("overconfidence")  # runs of before kept none
+    if error is None:
+        return said
+    return f"{said} (\N{PLUS-MINUS SIGN} {percent(error)}, were it right)"

@@ -33,7 +33,6 @@ from ._agreement_pieces import (
     found_reference,
     sample_reference,
 )
-from ._uci import KEPT
 
 _REFERENCE = "reference"
 _CHOICE = 0.25
@@ -56,7 +55,7 @@ def _asked(study: Study) -> list[tuple[str, str]]:
 
     `kept` names none: what is there already is shown.
     """
-    if study.models == (KEPT,):
+    if study.shows_kept:
         return []
     names = SCALES[study.scale]
     cells = [(name, m) for name in names for m in (_REFERENCE, *methods_of(name))]

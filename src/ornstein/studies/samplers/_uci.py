@@ -28,7 +28,7 @@ from ...evaluation import evaluate
 from ...functions import PosteriorSamples
 from ...prediction import predict
 from ...recipe import ScaleName
-from .._experiment import Experiment, Study
+from .._experiment import KEPT, Experiment, Study
 from ._uci_methods import METHODS, STARTS
 
 PUBLISHED = {
@@ -46,7 +46,6 @@ Probably of Mukhoti, Stenetorp & Gal (2018), from memory; Gal & Ghahramani (2016
 _NUM_FEATURES = {"concrete": 8, "yacht": 6, "wine-quality-red": 11, "kin8nm": 8}
 _GAP = "-gap"
 _BESIDE = "hmc"
-KEPT = "kept"
 _NUM_SPLITS: dict[ScaleName, int] = {"quick": 2, "gpu": 20, "full": 20}
 _NUM_DRAWS = 200
 _CHAIN_ROWS = 20

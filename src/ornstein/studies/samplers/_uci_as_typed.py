@@ -31,7 +31,7 @@ from ...recipe import (
     train,
 )
 from .._experiment import Experiment, Study
-from ._uci import KEPT, PUBLISHED as MC_DROPOUT
+from ._uci import PUBLISHED as MC_DROPOUT
 
 _NUM_SPLITS: dict[ScaleName, int] = {"quick": 1, "gpu": 20, "full": 20}
 
@@ -85,7 +85,7 @@ def _cells() -> list[tuple[str, ModelName]]:
 
 def _asked(study: Study) -> list[tuple[str, ModelName]]:
     """The cells that `yacht`, `auto` or `yacht/auto` name; none by `kept`; or all."""
-    if study.models == (KEPT,):
+    if study.shows_kept:
         return []
     found: dict[tuple[str, ModelName], None] = {}
     for model in study.models:
