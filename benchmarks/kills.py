@@ -33,8 +33,8 @@ _TRAIN = "--data toy/cos --num-draws 1 --test-draws 2"
 _SAMPLE = "--data toy/cos --width 3 --learn-scale --num-chains 2 --test-draws 12"
 CASES = {
     "train mean-field": f"train {_TRAIN} --model mean-field --width 4 --epochs 400",
-    "train sdebnn": f"train {_TRAIN} --model sdebnn --width 2 --drift-widths 2 "
-    "--num-inducing 0 --dt 0.5 --epochs 400 --ema 0.99",
+    "train dropout": f"train {_TRAIN} --model mc-dropout --width 4 --epochs 400 "
+    "--ema 0.99",
     "sample hmc": f"sample {_SAMPLE} --kernel hmc --num-integration-steps 10 "
     "--num-samples 2000 --num-warmup 500",
     "sample sgld": f"sample {_SAMPLE} --kernel sgld --step-size 1e-4 --batch-size 20 "
@@ -145,7 +145,10 @@ def compare(path: Path, whole: Path) -> None:
     Raises:
         SystemExit: naming what differs.
     """
-    files = [*whole.glob("checkpoints/final.npz"), *whole.glob("checkpoints/samples/*.npy")]
+    files = [
+        *whole.glob("checkpoints/final.npz"),
+        *whole.glob("checkpoints/samples/*.npy"),
+    ]
     for file in files:
         name = file.relative_to(whole)
         for key, a, b in _arrays(path / name, file):
@@ -198,9 +201,7 @@ def main(*, kills: int = 200, seed: int = 0, json: Path | None = None) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for i, name in enumerate(CASES):
             share = (kills * (i + 1)) // len(CASES) - (kills * i) // len(CASES)
-            outcome = kill_often(
-                name, Path(scratch) / str(i), num_kills=share, rng=rng
-            )
+            outcome = kill_often(name, Path(scratch) / str(i), num_kills=share, rng=rng)
             rows[name] = outcome._asdict()
             Console().print(f"{name}: {outcome}")
     print_table(

@@ -10,7 +10,14 @@ from sampling.test_sample import NOISE, Kill, linear, run
 
 import ornstein as orn
 from ornstein.mcmc import HMC
-from ornstein.sampling import _chains, _progress, _run, _store, load_samples, save_samples
+from ornstein.sampling import (
+    _chains,
+    _progress,
+    _run,
+    _store,
+    load_samples,
+    save_samples,
+)
 
 KERNEL = HMC(3)
 DAMAGED = orn.train.CheckpointError
@@ -132,9 +139,10 @@ def test_a_damaged_end_costs_only_what_followed_the_state_before(
     def killed(*args, **options):
         raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_progress, "save_model", killed)
-        go(folder, resume=True)
+        with pytest.raises(KeyboardInterrupt):
+            go(folder, resume=True)
     assert load(folder).num_samples == num_kept - 1
     resumed, whole = go(folder, resume=True), run(KERNEL, thin=2)
     for other in (resumed, load(folder)):

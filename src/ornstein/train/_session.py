@@ -90,7 +90,12 @@ class Session:
             self.callbacks = [*own, *callbacks]
         self.state = start
         self.started = started
-        self.history = History(trainer.no_record(), trainer.steps_per_epoch)
+        self.history = History(
+            trainer.no_record(),
+            trainer.steps_per_epoch,
+            counts_skipped=trainer.skips_nonfinite,
+        )
+        self.num_in_a_row = 0  # steps until now that were not finite
         mean = None if trainer.ema_decay is None else start.params
         like = (start.params, start.model_state, mean)
         rule = None if validation is None else validation.early_stopping
@@ -133,6 +138,7 @@ class Session:
         if self.best is not None:
             self.best.load_json(meta["best"], best)
         self.stopped = meta["stopped"]
+        self.num_in_a_row = meta.get("num_in_a_row", 0)
         self.started = time.monotonic() - meta["seconds"]
         logger.info("resumed %s at step %d", self.folder.path, self.history.num_steps)
 
@@ -255,26 +261,34 @@ class Session:
             "history": self.history.to_json(),
             "best": None if self.best is None else self.best.to_json(),
             "stopped": self.stopped,
+            "num_in_a_row": self.num_in_a_row,
             "seconds": time.monotonic() - self.started,
         }
         step = self.history.num_steps
         save_checkpoint(self.folder.checkpoints, step, self._tree(), meta)
 
     def _check_finite(self, step: int, records: StepRecord) -> None:
-        record = records.at(-1).by_name()
-        if np.isfinite(record["loss"]) and np.isfinite(record["grad_norm"]):
+        """Stop at a step that is not finite, or at one too many in a row."""
+        most = self.trainer.on_nonfinite.most_in_a_row
+        in_a_row = []
+        for is_finite in records.is_finite(np):
+            self.num_in_a_row = 0 if is_finite else self.num_in_a_row + 1
+            in_a_row.append(self.num_in_a_row)
+        if max(in_a_row) <= most:
             return
-        failed = step + len(records.grad_norm) - 1
+        first = in_a_row.index(most + 1)
+        record, failed = records.at(first).by_name(), step + first
         cause = describe_failure(record, ("log_likelihood", "kl", "local_kl"))
         rates = ", ".join(
             f"{name} {record[name]:.3g}"
             for name in record
             if name.startswith("learning_rate")
         )
+        after = f" after {most} that were skipped in a row" if most else ""
         raise NonFiniteError(
             f"Training stopped at step {failed} (epoch "
-            f"{failed // self.trainer.steps_per_epoch + 1}, {rates or 'own rate'}): "
-            f"{cause}; {self._last_good()}."
+            f"{failed // self.trainer.steps_per_epoch + 1}, {rates or 'own rate'})"
+            f"{after}: {cause}; {self._last_good()}."
         )
 
     def _check_params(self) -> None:

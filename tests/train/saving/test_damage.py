@@ -63,7 +63,9 @@ DAMAGES = {
 @pytest.fixture
 def two_checkpoints(tmp_path: Path) -> Path:
     for step in (1, 2):
-        save_checkpoint(tmp_path, step, TREE | {"b": jnp.full(3, float(step))}, {"s": step})
+        save_checkpoint(
+            tmp_path, step, TREE | {"b": jnp.full(3, float(step))}, {"s": step}
+        )
     return tmp_path
 
 
@@ -98,7 +100,9 @@ def test_nothing_is_left_to_go_on_from(two_checkpoints):
     names = [path.name for path in checkpoints(two_checkpoints)]
     for path in checkpoints(two_checkpoints):
         cut(path / "meta.json")
-    match = r"step_000000002 is truncated .*, and no earlier one is complete: put a copy"
+    match = (
+        r"step_000000002 is truncated .*, and no earlier one is complete: put a copy"
+    )
     with pytest.raises(CheckpointError, match=match):
         load_checkpoint(two_checkpoints, TREE, identity={})
     assert [path.name for path in checkpoints(two_checkpoints)] == names
