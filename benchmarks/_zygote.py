@@ -37,7 +37,9 @@ _MOST_SECONDS = 900.0
 
 
 def preload() -> None:
-    """Import what is slow to import, once."""
+    """Import what is slow to import, once; compiled programs are kept, as usual."""
+    # Unless the command sets the cache itself, small programs are not kept in it.
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     for name in _HEAVY:
         importlib.import_module(name)
 

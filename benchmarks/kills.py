@@ -36,9 +36,9 @@ CASES = {
     "train dropout": f"train {_TRAIN} --model mc-dropout --width 4 --epochs 400 "
     "--ema 0.99",
     "sample hmc": f"sample {_SAMPLE} --kernel hmc --num-integration-steps 10 "
-    "--num-samples 2000 --num-warmup 500",
+    "--num-samples 1000 --num-warmup 300",
     "sample sgld": f"sample {_SAMPLE} --kernel sgld --step-size 1e-4 --batch-size 20 "
-    "--num-samples 2000 --num-warmup 500 --thin 5",
+    "--num-samples 1000 --num-warmup 500 --thin 5",
     "reproduce ibnn-table1": "reproduce ibnn-table1",
 }
 """What is killed, and how it is written."""

@@ -21,7 +21,7 @@ PACKAGE = Path(ornstein.__path__[0])
 
 # Bottom first; the folder or file `_name` counts as `name`.
 LAYERS = (
-    ("types", "version", "lazy", "tree", "sentence", "kinds", "files"),
+    ("types", "version", "lazy", "tree", "sentence", "kinds", "files", "memory"),
     ("data", "metrics"),
     ("sde", "nn", "likelihood", "prior", "network"),
     ("functions", "potential"),

@@ -7,6 +7,8 @@ import numpy as np
 from jax import lax
 
 from .._kinds import check_arrays, check_key
+from .._memory import room_for
+from .._sentence import Choice, Sentence
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, map_draws
 from ..likelihood import AbstractLikelihood
@@ -21,6 +23,15 @@ _BATCH_SIZE = 1_000
 _FEW_ROWS = 64
 # Draws side by side on an accelerator, unless the caller says.
 _DRAWS_AT_ONCE = 8
+_SPARING = Sentence(
+    "{}",
+    Choice(
+        "lower `draws_at_once` (to 1), `batch_size` or `num_draws`, or set "
+        "`keep_draws=False`",
+        "ask for fewer {draws} (of `train` and `sample` {test_draws}), or give fewer "
+        "rows at a time",
+    ),
+)
 
 
 def predict(
@@ -61,6 +72,7 @@ def predict(
         A `Prediction`.
 
     Raises:
+        MemoryError: if there is no room for a block, naming what needs less.
         ValueError: for no rows, leaves of different lengths, NaN or infinity in `x`, a
             count below 1, or `keep_draws=False` with a likelihood without moments.
     """
@@ -95,16 +107,17 @@ def predict(
     for start in range(0, num_rows, block_size):
         # Padding repeats the last row: real values keep adaptive solvers at ease.
         rows = np.minimum(np.arange(start, start + block_size), num_rows - 1)
-        block = _predict_block(
-            model,
-            fit.state,
-            fit.likelihood,
-            jax.tree.map(lambda leaf, rows=rows: leaf[rows], x),
-            key,
-            num_draws=num_draws,
-            draws_at_once=min(draws_at_once, num_draws),
-            keep_draws=keep_draws,
-        )
+        with room_for("the predictions", _SPARING):
+            block = _predict_block(
+                model,
+                fit.state,
+                fit.likelihood,
+                jax.tree.map(lambda leaf, rows=rows: leaf[rows], x),
+                key,
+                num_draws=num_draws,
+                draws_at_once=min(draws_at_once, num_draws),
+                keep_draws=keep_draws,
+            )
         blocks.append(block)
 
     axis = 1 if keep_draws else 0

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._memory import room_for
+from .._sentence import Sentence
 from .._types import Array, PyTree
 from ..functions import split_r_hat
 from ..mcmc import AbstractState, warm_up_stages
@@ -26,6 +28,10 @@ _BUFFER_BYTES = 2**27
 """Room for samples on the device, from one call to the next."""
 _RATIO_STEP = 2**31 - 1
 """The number of no step: its randomness is that of the rows behind noise ratios."""
+_SPARING = Sentence(
+    "run fewer chains ({num_chains}), lower {batch_size} where the kernel has one, or "
+    "sample a smaller network"
+)
 _WATCHED = 32
 """Numbers whose R-hat is shown while chains run."""
 
@@ -86,8 +92,9 @@ class Run:
                 stack.callback(callback.stop)
                 callback.start(self.plan._replace(first_step=self.step))
             try:
-                self._warm_up()
-                self._draw()
+                with room_for("the chains", _SPARING):
+                    self._warm_up()
+                    self._draw()
             except KeyboardInterrupt:
                 if self.is_between_steps:
                     self._save(is_due=True)

@@ -202,6 +202,7 @@ def fit(
         FileExistsError: if the run has checkpoints and `resume` is false.
         CheckpointError: if all checkpoints are damaged, or of another run.
         BlockingIOError: if another process or thread is at work in the run's folder.
+        MemoryError: if a step does not fit into memory, naming what needs less.
         OSError: if the disk is full, naming the file; the run goes on from the last
             checkpoint as after any interruption.
     """

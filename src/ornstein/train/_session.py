@@ -12,6 +12,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._memory import room_for
+from .._sentence import Choice, Sentence
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
 from ._early_stopping import Best
@@ -35,6 +37,12 @@ logger = logging.getLogger("ornstein")
 
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, checkpoints and Ctrl-C come between calls."""
+
+_SPARING = Sentence(
+    "lower {batch_size} or {num_draws}, cut each batch with {accumulate}, or recompute "
+    "with {rematerialise} (of solves {})",
+    Choice("`gradient=Checkpointed()`", "{gradient} checkpointed"),
+)
 
 
 class Trained(NamedTuple):
@@ -189,9 +197,10 @@ class Session:
             num_taken = min(num_next, self._steps_to_boundary(step))
             begin = time.monotonic()
             self.is_between_steps = False
-            self.state, records = self.loop.run(
-                self.state, list(islice(batches, num_taken)), key=self.step_key
-            )
+            with room_for("a step of training", _SPARING):
+                self.state, records = self.loop.run(
+                    self.state, list(islice(batches, num_taken)), key=self.step_key
+                )
             took = time.monotonic() - begin
             self._check_finite(step, records)
             if step == 0:
