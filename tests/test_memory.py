@@ -27,8 +27,8 @@ def exhausted(*args: Any, **kwargs: Any) -> Any:
 def too_much(x: Any, *, key: Any) -> Any:
     """A thousand times what any machine has."""
     del key
-    numbers = x.ravel()[0] * jnp.sin(jnp.arange(2.0**24))
-    return x + jnp.sort(numbers[:, None] + jnp.cos(numbers))[0, 0]
+    numbers = jnp.sin(x.ravel()[0] * jnp.arange(2.0**24))
+    return x + jnp.sort(numbers[:, None] + jnp.cos(numbers)[None])[0, 0]
 
 
 def fit(**options: Any) -> Any:
@@ -42,8 +42,8 @@ def test_a_step_without_room_names_what_needs_less():
     """A real one, of the CPU. Catches the runtime's own error, ten lines long."""
     match = (
         r"^There is not enough memory for a step of training \(Out of memory.*\): "
-        r"lower `batch_size` or `num_draws`, cut each batch with `accumulate`, or recompute "
-        r"with `rematerialise` \(of solves `gradient=Checkpointed\(\)`\)\.$"
+        r"lower `batch_size` or `num_draws`, cut each batch with `accumulate`, or "
+        r"recompute with `rematerialise` \(of solves `gradient=Checkpointed\(\)`\)\.$"
     )
     with pytest.raises(MemoryError, match=match):
         fit(augmentation=too_much)

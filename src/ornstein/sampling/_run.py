@@ -34,6 +34,8 @@ _SPARING = Sentence(
 )
 _WATCHED = 32
 """Numbers whose R-hat is shown while chains run."""
+_WATCHED_SAMPLES = 1000
+"""Of each chain, at most, evenly: all of them would be read from disk every second."""
 
 
 class Run:
@@ -199,7 +201,8 @@ class Run:
         largest = []
         for leaf in leaves[:_WATCHED]:
             flat = leaf.reshape(*leaf.shape[:2], -1)
-            some = flat[:, : self.num_kept, :: max(1, flat.shape[2] // each)]
+            stride = -(-self.num_kept // _WATCHED_SAMPLES)
+            some = flat[:, : self.num_kept : stride, :: max(1, flat.shape[2] // each)]
             largest.append(np.max(split_r_hat(np.asarray(some))))
         return float(np.max(largest))
 

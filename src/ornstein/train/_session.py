@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import math
+import re
 import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -35,6 +36,7 @@ from .saving import (
 
 logger = logging.getLogger("ornstein")
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, checkpoints and Ctrl-C come between calls."""
 
@@ -116,6 +118,8 @@ class Session:
             "num_data": trainer.num_data,
             "batch_size": batch_size,
             "key": np.asarray(jax.random.key_data(key)).tolist(),
+            # Activations, steps, priors: all but its arrays, which have shapes to tell.
+            "model": _ADDRESS.sub("", eqx.tree_pformat(trainer.frozen)),
         }
 
     def refuse_used_run(self) -> None:

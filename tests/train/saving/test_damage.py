@@ -1,16 +1,22 @@
 """A damaged checkpoint: the one before is gone on from, and it says so."""
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from train.linear_model import NOISE, linear_data
 from train.saving.killed_run import final_arrays, train
 
-from ornstein.train import CheckpointError, RunFolder
+from ornstein.functions import Deterministic
+from ornstein.likelihood import Gaussian
+from ornstein.train import CheckpointError, Run, RunFolder, fit
+from ornstein.train.saving import _checkpoint
 from ornstein.train.saving._checkpoint import (
     checkpoints,
     load_checkpoint,
@@ -143,3 +149,32 @@ def test_training_goes_on_from_the_one_before_to_the_same_bits(tmp_path):
     assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
     assert run.metrics.read_text(encoding="utf-8").count("\n") == lines
     assert len(checkpoints(run.checkpoints)) == 2
+
+
+def test_another_model_of_the_same_shapes_is_refused(tmp_path):
+    """The sentence says what differs; runs begun before models were kept go on.
+
+    Catches an activation or a prior that changes in the middle of a run.
+    """
+    run = RunFolder.create(tmp_path / "run", {})
+    key, data = jax.random.key(0), linear_data()
+    options = {"key": key, "num_epochs": 1, "batch_size": 16}
+
+    def go(activation: Any, *, resume: bool) -> None:
+        network = eqx.nn.MLP(3, 1, 2, 1, activation=activation, key=key)
+        model, kept = Deterministic(network), Run(run, resume=resume)
+        fit(model, data, Gaussian(NOISE), run=kept, **options)
+
+    go(jnp.tanh, resume=False)
+    match = r"step_\d+ is of another model, with .*tanh.* where this one has .*relu.*: "
+    with pytest.raises(CheckpointError, match=match):
+        go(jax.nn.relu, resume=True)
+    go(jnp.tanh, resume=True)
+    for path in checkpoints(run.checkpoints):
+        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        del meta["meta"]["identity"]["model"]
+        text = json.dumps(meta["meta"], sort_keys=True, allow_nan=False)
+        del meta["of_record"]
+        meta["digest"] = _checkpoint._digest(path / "arrays", text)
+        (path / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    go(jnp.tanh, resume=True)

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ logger = logging.getLogger("ornstein")
 _PREFIX = "step_"
 _PARTIAL = ".partial_"
 _DAMAGED = "damaged_"
+_NEW_IDENTITY = ("model",)
+"""What runs begun before did not say of themselves."""
 # Every epoch's record is there: 400 bytes each, and tables of few rows have many.
 _MAX_META_BYTES = 2**28
 _SYSTEM_ERROR = re.compile(r"os_error_code='(\d+)'")
@@ -182,13 +185,22 @@ def _checked(
 ) -> PyTree:
     """The tree of a checkpoint, if it is of the run that goes on."""
     for name, value in identity.items():
-        begun_with = meta.get("identity", {}).get(name)
-        if begun_with != value:
+        known = meta.get("identity", {})
+        begun_with = known.get(name, value if name in _NEW_IDENTITY else None)
+        if begun_with == value:
+            continue
+        if isinstance(value, str) and isinstance(begun_with, str):
+            theirs, ours = _difference(begun_with, value)
             raise CheckpointError(
-                f"The checkpoint {path} is of a run begun with {name}={begun_with}, "
-                f"not {value}: pass the arguments that it was begun with, or start "
+                f"The checkpoint {path} is of another {name}, with {theirs} where this "
+                f"one has {ours}: pass the {name} that it was begun with, or start "
                 "another run."
             )
+        raise CheckpointError(
+            f"The checkpoint {path} is of a run begun with {name}={begun_with}, "
+            f"not {value}: pass the arguments that it was begun with, or start "
+            "another run."
+        )
     try:
         return with_arrays(like, arrays)
     except ValueError as error:
@@ -196,6 +208,13 @@ def _checked(
             f"The checkpoint {path} belongs to another model or other settings: "
             f"{error}."
         ) from error
+
+
+def _difference(theirs: str, ours: str) -> tuple[str, str]:
+    """The first lines in which two texts differ."""
+    pairs = zip_longest(theirs.splitlines(), ours.splitlines(), fillvalue="nothing")
+    a, b = next((a, b) for a, b in pairs if a != b)
+    return a.strip().rstrip(","), b.strip().rstrip(",")
 
 
 def _set_aside(damaged: dict[Path, str], whole: Path) -> None:
