@@ -4,9 +4,10 @@
 
 Each command runs once to its end. Then it is begun again and killed (SIGKILL) after a
 time that is uniform between nothing and what the whole took, resumed as its user would,
-killed again, until it is through; and so on until all kills are spent. What a run wrote
-must be, bit for bit, what the whole one did: parameters or samples, metrics, scores.
-Checkpoints are written every 0.2 seconds, not every 30, so that kills fall among them.
+killed again up to four times, and let through; and so on until all kills are spent.
+What a run wrote must be, bit for bit, what the whole one did: parameters or samples,
+metrics, scores. Checkpoints are written every 0.2 seconds, not every 30, so that kills
+fall among them.
 """
 
 import json
@@ -26,6 +27,7 @@ from ._timing import Target, print_table, print_targets, write_json
 from ._zygote import ended, preload, start
 
 SAVE_EVERY = 0.2
+_MOST_OF_ONE_RUN = 4
 _OF_TIME = ("seconds", "provenance", "commit", "time")
 """What differs between two runs of anything, in the names of results."""
 
@@ -86,8 +88,10 @@ def kill_often(
     num_runs = 0
     while killed.total() < num_kills:
         path = folder / f"run-{num_runs}"
+        # So that no run is only ever killed near its end.
+        last = min(num_kills, killed.total() + rng.randint(1, _MOST_OF_ONE_RUN))
         while True:
-            is_last = killed.total() == num_kills
+            is_last = killed.total() == last
             within = {} if is_last else {"within": rng.uniform(0.0, seconds)}
             code = ended(run(path), **within)
             if code is not None:

@@ -235,3 +235,19 @@ def test_checksums_do_not_depend_on_how_samples_come():
         parts = _store.add_checksums(parts, part)
     assert parts == whole
     assert len({crc for crcs in whole for crc in crcs}) == 9
+
+
+def test_the_shown_r_hat_reads_few_samples_of_a_long_chain(tmp_path, monkeypatch):
+    """Evenly over all. Catches every sample read from disk at every call."""
+    seen = []
+
+    def watched(some):
+        seen.append(some.shape[1])
+        return np.ones(some.shape[2:])
+
+    monkeypatch.setattr(_run, "split_r_hat", watched)
+    monkeypatch.setattr(_run, "_WATCHED_SAMPLES", 8)
+    monkeypatch.setattr(_run, "_CALL_SECONDS", 0.0)
+    go(tmp_path / "samples", callbacks=[Kill(1000)])
+    assert max(seen) == 8
+    assert min(seen) >= 4

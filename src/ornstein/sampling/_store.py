@@ -10,7 +10,6 @@ them: each is hashed once as it is written, and all of them when a folder is ope
 """
 
 import json
-import mmap
 import os
 import zlib
 from pathlib import Path
@@ -292,12 +291,10 @@ def as_arrays(chain_info: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def flush(arrays: PyTree[np.ndarray]) -> None:
-    """See that what was written is in the files, and in no memory of this process."""
+    """See that what was written is in the files."""
     for array in jax.tree.leaves(arrays):
         if isinstance(array, np.memmap):
             array.flush()
-            if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
-                array._mmap.madvise(mmap.MADV_DONTNEED)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _raw(array: np.ndarray) -> np.ndarray:
