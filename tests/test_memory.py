@@ -87,6 +87,7 @@ def test_other_errors_of_a_device_pass():
     with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
         with room_for("this", remedy):
             raise jax.errors.JaxRuntimeError("INTERNAL: a fault")
-    with pytest.raises(MemoryError, match=r"^There .* for the inner \(no\): give less"):
+    match = r"^There is not enough memory for the inner \(no\): give less\.$"
+    with pytest.raises(MemoryError, match=match):
         with room_for("the outer", remedy), room_for("the inner", remedy):
             raise MemoryError("no")
