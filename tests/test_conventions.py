@@ -21,7 +21,17 @@ PACKAGE = Path(ornstein.__path__[0])
 
 # Bottom first; the folder or file `_name` counts as `name`.
 LAYERS = (
-    ("types", "version", "lazy", "tree", "sentence", "kinds", "files", "mesh"),
+    (
+        "types",
+        "version",
+        "lazy",
+        "tree",
+        "sentence",
+        "kinds",
+        "files",
+        "memory",
+        "mesh",
+    ),
     ("data", "metrics"),
     ("sde", "nn", "likelihood", "prior", "network"),
     ("functions", "potential"),

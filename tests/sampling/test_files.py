@@ -1,5 +1,6 @@
 """Sample files that lost, gained or changed bytes, and chains killed as they wrote."""
 
+import logging
 import shutil
 
 import jax
@@ -9,7 +10,14 @@ from sampling.test_sample import NOISE, Kill, linear, run
 
 import ornstein as orn
 from ornstein.mcmc import HMC
-from ornstein.sampling import _chains, _run, _store, load_samples, save_samples
+from ornstein.sampling import (
+    _chains,
+    _progress,
+    _run,
+    _store,
+    load_samples,
+    save_samples,
+)
 
 KERNEL = HMC(3)
 DAMAGED = orn.train.CheckpointError
@@ -52,6 +60,7 @@ def flip_header(path):
     path.write_bytes(path.read_bytes().replace(b"'shape'", b"'shepa'"))
 
 
+STATES = ("state.npz", "state-before.npz")
 DAMAGES = {
     "cut": (
         cut,
@@ -62,9 +71,12 @@ DAMAGES = {
     "header": (flip_header, r"0\.npy \(.*\) cannot be read"),
     "missing": (lambda path: path.unlink(), r"0\.npy \(.*\) is not there: put"),
     "folder": (lambda p: (p.unlink(), p.mkdir()), r"0\.npy \(.*\) cannot be read"),
-    "state": (lambda p: cut(p.parent / "state.npz"), r"state\.npz is damaged"),
-    "half a state": (
-        lambda p: (p.parent / "state.npz").write_bytes(b"PK"),
+    "both states": (
+        lambda p: [cut(p.parent / name) for name in STATES],
+        r"state\.npz is damaged, and with it the place",
+    ),
+    "half a state and none": (
+        lambda p: [(p.parent / name).write_bytes(b"PK") for name in STATES],
         r"state\.npz is damaged, and with it the place",
     ),
     "half a head": (lambda p: cut(p.parent / "samples.json"), "holds no samples"),
@@ -86,6 +98,59 @@ def test_damaged_samples_are_neither_gone_on_with_nor_read(name, interrupted, tm
         load(folder)
     after = {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
     assert before == after
+
+
+def flip_last(folder):
+    """In what was sampled after the state before."""
+    num_kept = load(folder).num_samples
+    weight = np.load(folder / "0.npy", mmap_mode="r+")
+    weight[0, num_kept - 1] += 1.0
+    weight.flush()
+
+
+TAILS = {
+    "cut": lambda folder: cut(folder / "state.npz"),
+    "empty": lambda folder: (folder / "state.npz").write_bytes(b""),
+    "missing": lambda folder: (folder / "state.npz").unlink(),
+    "flipped": flip_last,
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_a_damaged_end_costs_only_what_followed_the_state_before(
+    name, interrupted, tmp_path, caplog
+):
+    """It is read without that, which is said, and sampled again to the same bits.
+
+    Catches a state that is damaged, kept as the one before, and then there is none.
+    """
+    folder = tmp_path / "samples"
+    shutil.copytree(interrupted, folder)
+    num_kept = load(folder).num_samples
+    TAILS[name](folder)
+    with caplog.at_level(logging.WARNING, "ornstein"):
+        assert load(folder).num_samples == num_kept - 1
+    (said,) = [text for text in caplog.messages if "state before" in text]
+    assert said.endswith(
+        f": the state before it is used, which has {num_kept - 1} samples of each "
+        "chain."
+    )
+
+    def killed(*args, **options):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_progress, "save_model", killed)
+        with pytest.raises(KeyboardInterrupt):
+            go(folder, resume=True)
+    assert load(folder).num_samples == num_kept - 1
+    resumed, whole = go(folder, resume=True), run(KERNEL, thin=2)
+    for other in (resumed, load(folder)):
+        jax.tree.map(
+            np.testing.assert_array_equal,
+            (whole.positions, whole.info, whole.chain_info),
+            (other.positions, other.info, other.chain_info),
+        )
 
 
 @pytest.mark.parametrize("name", ["cut", "extended", "flipped", "missing"])
@@ -170,3 +235,19 @@ def test_checksums_do_not_depend_on_how_samples_come():
         parts = _store.add_checksums(parts, part)
     assert parts == whole
     assert len({crc for crcs in whole for crc in crcs}) == 9
+
+
+def test_the_shown_r_hat_reads_few_samples_of_a_long_chain(tmp_path, monkeypatch):
+    """Evenly over all. Catches every sample read from disk at every call."""
+    seen = []
+
+    def watched(some):
+        seen.append(some.shape[1])
+        return np.ones(some.shape[2:])
+
+    monkeypatch.setattr(_run, "split_r_hat", watched)
+    monkeypatch.setattr(_run, "_WATCHED_SAMPLES", 8)
+    monkeypatch.setattr(_run, "_CALL_SECONDS", 0.0)
+    go(tmp_path / "samples", callbacks=[Kill(1000)])
+    assert max(seen) == 8
+    assert min(seen) >= 4

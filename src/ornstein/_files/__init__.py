@@ -1,6 +1,10 @@
 """Foreign files: what they claim is checked before anything is allocated for it."""
 
-from ._atomic import naming as naming, write_atomically as write_atomically
+from ._atomic import (
+    link_atomically as link_atomically,
+    naming as naming,
+    write_atomically as write_atomically,
+)
 from ._json import parse_json as parse_json, read_json as read_json
 from ._lock import LOCK as LOCK, lock_folder as lock_folder
 from ._mat import read_mat as read_mat

@@ -28,6 +28,28 @@ def write_atomically(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def link_atomically(path: Path, other: Path) -> None:
+    """Give a file a second name in its folder, in one step and without a copy.
+
+    To keep what `write_atomically` is about to replace. Copies where a file system has
+    no links.
+
+    Args:
+        path: of the file.
+        other: the second name, which may exist and is then replaced.
+    """
+    temporary = other.with_name(f".{other.name}.{os.getpid()}.tmp")
+    try:
+        os.link(path, temporary)
+    except OSError:
+        write_atomically(other, path.read_bytes())
+        return
+    try:
+        os.replace(temporary, other)
+    finally:
+        temporary.unlink(missing_ok=True)  # left where both were one file already
+
+
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Let the system's errors name a file: those of a full disk name none.

@@ -12,7 +12,9 @@ from pathlib import Path
 import jax
 from rich.logging import RichHandler
 
+from .._memory import is_exhausted, not_enough
 from .._mesh import shared_mesh
+from .._sentence import Sentence
 from ..sampling import StuckChainError
 from ..train import CheckpointError, NonFiniteError
 from ._completion import Completion
@@ -96,10 +98,8 @@ def main(args: Sequence[str] | None = None) -> int:
         if os.environ.get("ORNSTEIN_TRACEBACK"):
             raise
         return _complain(error, 2)
-    except MemoryError as error:
-        return _complain(_too_large(error), 2)
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        if not is_exhausted(error):
             raise
         return _complain(_too_large(error), 2)
     except (NonFiniteError, StuckChainError) as error:
@@ -133,13 +133,12 @@ def _complain(error: BaseException, code: int) -> int:
     return code
 
 
-def _too_large(error: Exception) -> MemoryError:
-    lines = str(error).removeprefix("RESOURCE_EXHAUSTED: ").splitlines()
-    why = f" ({lines[0].rstrip('.')})" if lines else ""
-    return MemoryError(
-        f"there is not enough memory{why}: give less data at a time, or a smaller "
-        "model."
-    )
+def _too_large(error: BaseException) -> BaseException:
+    """The error itself where it says what needs less, as training's does."""
+    if error.args and isinstance(error.args[0], Sentence):
+        return error
+    remedy = Sentence("give less data at a time, fewer draws, or a smaller model")
+    return not_enough("this", error, remedy)
 
 
 def _check_text(args: Sequence[str]) -> None:

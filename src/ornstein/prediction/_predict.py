@@ -8,6 +8,7 @@ from jax import lax
 from jax.sharding import Mesh
 
 from .._kinds import check_arrays, check_key
+from .._memory import room_for
 from .._mesh import (
     DRAWS,
     ROWS,
@@ -19,6 +20,7 @@ from .._mesh import (
     put_rows,
     without,
 )
+from .._sentence import Choice, Sentence
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, map_draws
 from ..likelihood import AbstractLikelihood
@@ -33,6 +35,15 @@ _BATCH_SIZE = 1_000
 _FEW_ROWS = 64
 # Draws side by side on an accelerator, unless the caller says.
 _DRAWS_AT_ONCE = 8
+_SPARING = Sentence(
+    "{}",
+    Choice(
+        "lower `draws_at_once` (to 1), `batch_size` or `num_draws`, or set "
+        "`keep_draws=False`",
+        "ask for fewer {draws} (of `train` and `sample` {test_draws}), or give fewer "
+        "rows at a time",
+    ),
+)
 
 
 def predict(
@@ -77,6 +88,7 @@ def predict(
         A `Prediction`.
 
     Raises:
+        MemoryError: if there is no room for a block, naming what needs less.
         ValueError: for no rows, leaves of different lengths, NaN or infinity in `x`, a
             count below 1, or `keep_draws=False` with a likelihood without moments.
     """
@@ -118,14 +130,15 @@ def predict(
     for start in range(0, num_rows, block_size):
         # Padding repeats the last row: real values keep adaptive solvers at ease.
         rows = np.minimum(np.arange(start, start + block_size), num_rows - 1)
-        block = _predict_block(
-            *fixed,
-            put_rows(jax.tree.map(lambda leaf, rows=rows: leaf[rows], x), mesh),
-            mesh,
-            num_draws=num_draws,
-            draws_at_once=min(draws_at_once, num_draws),
-            keep_draws=keep_draws,
-        )
+        with room_for("the predictions", _SPARING):
+            block = _predict_block(
+                *fixed,
+                put_rows(jax.tree.map(lambda leaf, rows=rows: leaf[rows], x), mesh),
+                mesh,
+                num_draws=num_draws,
+                draws_at_once=min(draws_at_once, num_draws),
+                keep_draws=keep_draws,
+            )
         blocks.append(gathered(block, mesh))
 
     axis = 1 if keep_draws else 0

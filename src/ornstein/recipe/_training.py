@@ -27,6 +27,8 @@ from ..train import (
     Rule,
     Run,
     RunFolder,
+    Skip,
+    Stop,
     Validation,
     fit,
     nesterov,
@@ -195,6 +197,7 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         "ema_decay": options.ema,
         "augmentation": _augmentation(recipe, data),
         "regularise_dynamics": _roughness(options),
+        "on_nonfinite": Skip() if options.on_nonfinite == "skip" else Stop(),
     }
 
 

@@ -33,7 +33,6 @@ from ._burn_in import BurnIn, has_noise_ratio
 from ._callback import SamplingCallback, SamplingPlan
 from ._run import Run, by_name
 from ._store import (
-    STATE,
     create_files,
     in_memory,
     is_unfinished,
@@ -178,7 +177,7 @@ def run_chains(
             arrays=arrays,
             plan=plan,
             burn_in=burn_in,
-            state_path=None if path is None else path / STATE,
+            folder=path,
             save_every=save_every,
             callbacks=callbacks,
         )

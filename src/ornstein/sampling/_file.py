@@ -15,8 +15,8 @@ from ..functions import PosteriorSamples
 from ..likelihood import AbstractLikelihood
 from ..network import Network, split_where
 from ..train import CheckpointError
+from ._progress import read_progress
 from ._store import (
-    STATE,
     add_checksums,
     check_samples,
     create_files,
@@ -24,7 +24,6 @@ from ._store import (
     no_checksums,
     open_files,
     read_header,
-    read_progress,
     write_header,
 )
 
@@ -105,16 +104,16 @@ def load_samples(
     positions, info = open_files(path, like)
     num_kept = header["num_samples"]
     checksums, chain_info = header["checksums"], header["chain_info"]
-    if header["settings"] is not None:
-        meta = read_progress(path / STATE)
-        num_kept, chain_info = meta.get("num_kept", 0), meta.get("chain_info", {})
-        checksums = meta.get("checksums")
-        if num_kept == 0:
+    if header["settings"] is None:
+        check_samples(path, (positions, info), num_kept, checksums)
+    else:
+        progress = read_progress(path, (positions, info))
+        if progress is None or progress.num_kept == 0:
             raise NoSamplesYetError(
                 f"{path} has no samples yet: its chains are in their warm-up; go on "
                 "with `sample(..., resume=True)`."
             )
-    check_samples(path, (positions, info), num_kept, checksums)
+        num_kept, chain_info = progress.num_kept, progress.chain_info
     notes = ()
     if num_kept < header["num_samples"]:
         positions, info = jax.tree.map(lambda a: a[:, :num_kept], (positions, info))

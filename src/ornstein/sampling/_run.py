@@ -10,15 +10,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._memory import room_for
 from .._mesh import agreed, gathered
+from .._sentence import Sentence
 from .._types import Array, PyTree
 from ..functions import split_r_hat
 from ..mcmc import AbstractState, warm_up_stages
-from ..train import CheckpointError, NonFiniteError, load_model, save_model
+from ..train import NonFiniteError
 from ._advance import DeviceSamples, Sampler
 from ._burn_in import BurnIn, has_noise_ratio, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
-from ._store import add_checksums, check_samples, flush, no_checksums, read_progress
+from ._progress import Progress, load_progress, save_progress
+from ._store import add_checksums, flush, no_checksums
 
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, files and Ctrl-C come between calls."""
@@ -26,8 +29,14 @@ _BUFFER_BYTES = 2**27
 """Room for samples on the device, from one call to the next."""
 _RATIO_STEP = 2**31 - 1
 """The number of no step: its randomness is that of the rows behind noise ratios."""
+_SPARING = Sentence(
+    "run fewer chains ({num_chains}), lower {batch_size} where the kernel has one, or "
+    "sample a smaller network"
+)
 _WATCHED = 32
 """Numbers whose R-hat is shown while chains run."""
+_WATCHED_SAMPLES = 1000
+"""Of each chain, at most, evenly: all of them would be read from disk every second."""
 
 
 class Run:
@@ -39,8 +48,8 @@ class Run:
         arrays: where samples go: (position, info) with chains and samples first.
         plan: what is to be done.
         burn_in: ends the warm-up early, or `None`.
-        state_path: of the file from which the chains can go on, or `None`.
-        save_every: seconds from one such file to the next.
+        folder: of the samples and of the states to go on from, or `None`.
+        save_every: seconds from one such state to the next.
         callbacks: hear about it.
     """
 
@@ -52,13 +61,13 @@ class Run:
         arrays: tuple[PyTree, dict[str, np.ndarray]],
         plan: SamplingPlan,
         burn_in: BurnIn | None,
-        state_path: Path | None,
+        folder: Path | None,
         save_every: float,
         callbacks: Sequence[SamplingCallback],
     ):
         self.sampler, self.states, self.arrays = sampler, states, arrays
         self.plan, self.burn_in, self.callbacks = plan, burn_in, callbacks
-        self.state_path, self.save_every = state_path, save_every
+        self.folder, self.save_every = folder, save_every
         self.saved = time.monotonic()
         self.step = 0
         self.num_kept = 0
@@ -70,24 +79,16 @@ class Run:
 
     def resume(self) -> None:
         """Go on from the saved states; from the start if there are none yet."""
-        assert self.state_path is not None
-        meta = read_progress(self.state_path)
-        if not meta:
+        assert self.folder is not None
+        found = load_progress(self.folder, self.arrays, self.states)
+        if found is None:
             return
         placed = jax.tree.map(lambda a: a.sharding, self.states)
-        loaded = load_model(self.state_path, self.states)
-        self.states = jax.tree.map(jax.device_put, loaded, placed)
-        self.step, self.num_kept = meta["step"], meta["num_kept"]
-        self.num_divergent = meta["num_divergent"]
-        self.chain_info = meta["chain_info"]
-        if self.num_kept > self.plan.num_samples:
-            raise CheckpointError(
-                f"{self.state_path} is of {self.num_kept} samples, more than the "
-                f"{self.plan.num_samples} that there is room for: sample again."
-            )
-        checksums: Any = meta.get("checksums")
-        check_samples(self.state_path.parent, self.arrays, self.num_kept, checksums)
-        self.checksums = checksums
+        states, progress = found
+        self.states = jax.tree.map(jax.device_put, states, placed)
+        self.step, self.num_kept = progress.step, progress.num_kept
+        self.num_divergent = progress.num_divergent
+        self.chain_info, self.checksums = progress.chain_info, progress.checksums
 
     def go(self) -> None:
         """Run the chains to their end."""
@@ -96,8 +97,9 @@ class Run:
                 stack.callback(callback.stop)
                 callback.start(self.plan._replace(first_step=self.step))
             try:
-                self._warm_up()
-                self._draw()
+                with room_for("the chains", _SPARING):
+                    self._warm_up()
+                    self._draw()
             except KeyboardInterrupt:
                 if self.is_between_steps:
                     self._save(is_due=True)
@@ -205,24 +207,25 @@ class Run:
         largest = []
         for leaf in leaves[:_WATCHED]:
             flat = leaf.reshape(*leaf.shape[:2], -1)
-            some = flat[:, : self.num_kept, :: max(1, flat.shape[2] // each)]
+            stride = -(-self.num_kept // _WATCHED_SAMPLES)
+            some = flat[:, : self.num_kept : stride, :: max(1, flat.shape[2] // each)]
             largest.append(np.max(split_r_hat(np.asarray(some))))
         return float(np.max(largest))
 
     def _save(self, *, is_due: bool = False) -> None:
         is_due |= self.num_kept == self.plan.num_samples
         is_due |= time.monotonic() - self.saved >= self.save_every
-        if self.state_path is None or not is_due:
+        if self.folder is None or not is_due:
             return
         flush(self.arrays)  # before the state that says that they are there
-        meta = {
-            "step": self.step,
-            "num_kept": self.num_kept,
-            "num_divergent": self.num_divergent,
-            "chain_info": {name: a.tolist() for name, a in self.chain_info.items()},
-            "checksums": self.checksums,
-        }
-        save_model(self.state_path, self.states, hyperparameters=meta)
+        progress = Progress(
+            self.step,
+            self.num_kept,
+            self.num_divergent,
+            self.chain_info,
+            self.checksums,
+        )
+        save_progress(self.folder, self.states, progress)
         self.saved = time.monotonic()
 
     def _check_finite(self, positions: PyTree, info: dict, phase: str) -> None:
@@ -235,9 +238,9 @@ class Run:
             if "step_size" in info:
                 size = f" (step size {float(np.ravel(info['step_size'])[0]):.3g})"
             kept = f"the {self.num_kept} samples of each chain before it are lost"
-            if self.state_path is not None:
+            if self.folder is not None:
                 self._save(is_due=True)
-                kept = f"the {self.num_kept} before it are in {self.state_path.parent}"
+                kept = f"the {self.num_kept} before it are in {self.folder}"
             raise NonFiniteError(
                 f"Chain {chain} left the finite numbers in the {phase} after step "
                 f"{self.step}{size}: {_calmer(self.sampler.kernel)}; {kept}."

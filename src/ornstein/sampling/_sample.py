@@ -120,6 +120,7 @@ def sample(
         ValueError: for arguments, data or starts that cannot work.
         NonFiniteError: if a chain leaves the finite numbers: the step size is too
             large.
+        MemoryError: if the chains do not fit into memory, naming what needs less.
         FileExistsError: if the folder has samples and `resume` is false.
         CheckpointError: if what the folder has is of another run, or damaged.
     """

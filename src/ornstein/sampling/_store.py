@@ -1,9 +1,9 @@
 """Where samples go as chains run: host memory, or a folder of .npy files.
 
 A folder has `samples.json` (what the files hold, and the settings of the run), one
-`.npy` file for each array, written in place as memory maps, and `state.npz`, from
-which the chains go on. Nothing in it is a pickle. Until `samples.json` is there, an
-empty file says whose the others are.
+`.npy` file for each array, written in place as memory maps, and the states from which
+the chains go on (`_progress.py`). Nothing in it is a pickle. Until `samples.json` is
+there, an empty file says whose the others are.
 
 A chain's samples lie one after the other in a file, so that its checksum grows with
 them: each is hashed once as it is written, and all of them when a folder is opened.
@@ -29,9 +29,8 @@ from .._files import (
     write_atomically,
 )
 from .._types import PyTree
-from ..train import CheckpointError, load_hyperparameters
+from ..train import CheckpointError
 
-STATE = "state.npz"
 _HEADER = "samples.json"
 _BEGUN = ".ornstein.begun"
 _HEADER_NAMES = (
@@ -45,7 +44,7 @@ _HEADER_NAMES = (
     "checksums",
 )
 
-_REMEDY = "put the file back, or sample again into another folder"
+REMEDY = "put the file back, or sample again into another folder"
 
 Checksums: TypeAlias = list[list[int]]
 """For each array, one of each chain's samples so far."""
@@ -183,19 +182,19 @@ def open_files(folder: Path, like: PyTree, *, mode: str = "r") -> PyTree[np.ndar
     for i, (name, leaf) in enumerate(zip(wanted, leaves, strict=True)):
         path = folder / f"{i}.npy"
         if not path.exists():
-            raise CheckpointError(f"{path} ({name}) is not there: {_REMEDY}.")
+            raise CheckpointError(f"{path} ({name}) is not there: {REMEDY}.")
         try:
             check_npy(path)
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise CheckpointError(
-                f"{path} ({name}) cannot be read ({error}): {_REMEDY}."
+                f"{path} ({name}) cannot be read ({error}): {REMEDY}."
             ) from error
         shape, dtype, size = array.shape, array.dtype, array.offset + array.nbytes
         if shape[:2] != leaf.shape[:2]:
             raise CheckpointError(
                 f"{path} ({name}) has chains of unequal length with the rest, "
-                f"{shape[:2]} instead of {leaf.shape[:2]}: {_REMEDY}."
+                f"{shape[:2]} instead of {leaf.shape[:2]}: {REMEDY}."
             )
         if shape != leaf.shape or dtype != _stored(leaf.dtype):
             raise CheckpointError(
@@ -205,7 +204,7 @@ def open_files(folder: Path, like: PyTree, *, mode: str = "r") -> PyTree[np.ndar
         if path.stat().st_size != size or not array.flags.c_contiguous:
             raise CheckpointError(
                 f"{path} ({name}) has {path.stat().st_size} bytes instead of {size}: "
-                f"{_REMEDY}."
+                f"{REMEDY}."
             )
         # Only now: a map for writing fills up what a file has lost with zeros.
         array = np.load(path, mmap_mode=mode, allow_pickle=False)  # pyright: ignore[reportArgumentType]
@@ -232,13 +231,13 @@ def check_samples(
     if not isinstance(checksums, list) or len(checksums) != len(found):
         raise CheckpointError(
             f"{folder} has no checksums of its samples, so that nobody can tell "
-            f"whether they are whole: {_REMEDY}."
+            f"whether they are whole: {REMEDY}."
         )
     for i, name in enumerate(_describe(arrays)):
         if found[i] != checksums[i]:
             raise CheckpointError(
                 f"{folder / f'{i}.npy'} ({name}) does not hold what was written to "
-                f"it, by its checksum: {_REMEDY}."
+                f"it, by its checksum: {REMEDY}."
             )
 
 
@@ -267,38 +266,6 @@ def read_header(folder: Path) -> dict[str, Any]:
     return header
 
 
-def read_progress(state: Path) -> dict[str, Any]:
-    """How far the chains of a folder are, as their state file has it.
-
-    Returns:
-        The whole numbers `step`, `num_kept` and `num_divergent`, `chain_info`, of
-        arrays, and `checksums`; nothing if there is no file yet.
-
-    Raises:
-        CheckpointError: if the file is damaged.
-    """
-    if not state.exists():
-        return {}
-    try:
-        meta = load_hyperparameters(state)
-        counts = {n: meta[n] for n in ("step", "num_kept", "num_divergent")}
-        if any(type(count) is not int or count < 0 for count in counts.values()):
-            raise TypeError("steps and samples are counted")
-        chain_info = _as_arrays(meta["chain_info"])
-    except (
-        CheckpointError,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:
-        raise CheckpointError(
-            f"{state} is damaged, and with it the place to which the chains had come: "
-            f"{_REMEDY}."
-        ) from error
-    return {**counts, "chain_info": chain_info, "checksums": meta.get("checksums")}
-
-
 def _check_header(header: dict[str, Any]) -> None:
     """Numbers of chains and samples, types that there are, and objects."""
     lengths = [header["num_chains"], header["num_samples"]]
@@ -310,12 +277,13 @@ def _check_header(header: dict[str, Any]) -> None:
     if not isinstance(header["starts"], str | None):
         raise TypeError("where chains started is said in words")
     if header["settings"] is None:
-        header["chain_info"] = _as_arrays(header["chain_info"])
+        header["chain_info"] = as_arrays(header["chain_info"])
     else:
         header["settings"].keys()
 
 
-def _as_arrays(chain_info: dict[str, Any]) -> dict[str, np.ndarray]:
+def as_arrays(chain_info: dict[str, Any]) -> dict[str, np.ndarray]:
+    """What is said of chains, from JSON."""
     arrays = {name: np.asarray(values) for name, values in chain_info.items()}
     if any(array.dtype.kind not in "biuf" for array in arrays.values()):
         raise TypeError("what is said of chains is numbers")

@@ -24,6 +24,11 @@ from ._kl_weight import (
     KLWeight as KLWeight,
     UniformSplit as UniformSplit,
 )
+from ._nonfinite import (
+    AbstractOnNonFinite as AbstractOnNonFinite,
+    Skip as Skip,
+    Stop as Stop,
+)
 from ._optimiser import Rule as Rule
 from ._run import Run as Run
 from ._schedule import (

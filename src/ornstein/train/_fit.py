@@ -36,6 +36,7 @@ from ._check import (
 from ._elbo import ELBO, AbstractObjective
 from ._kl_weight import KLWeight
 from ._loop import MAX_STEPS, BatchByBatch, InMemory
+from ._nonfinite import AbstractOnNonFinite, Stop, skipped_note
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
 from ._run import Run
 from ._schedule import AbstractSchedule, Cosine
@@ -49,6 +50,7 @@ from .records import Callback
 _ELBO = ELBO()
 _COSINE = Cosine()
 _KL = KLWeight()
+_STOP = Stop()
 _IN_MEMORY_BYTES = 4 * 2**30
 
 
@@ -136,6 +138,7 @@ def fit(
     regularise_dynamics: Roughness | None = None,
     state: eqx.nn.State | None = None,
     in_memory: bool | None = None,
+    on_nonfinite: AbstractOnNonFinite = _STOP,
     validation: Validation | None = None,
     run: Run | None = None,
     mesh: Mesh | None = None,
@@ -189,6 +192,9 @@ def fit(
             for networks with Equinox's own convolutions, whose gradients are slow
             inside a compiled loop. `None`: in memory unless the data are a memory map
             or larger than 4 GiB.
+        on_nonfinite: what to do at a batch whose loss or gradient is not a number:
+            `Stop()`, or `Skip(10)`, which passes over that many in a row and counts
+            them.
         validation: held-out rows to judge epochs by, and when to stop:
             `Validation(held, early_stopping=EarlyStopping(patience=10))`.
         run: where metrics, events and checkpoints go, or go on:
@@ -203,11 +209,13 @@ def fit(
 
     Raises:
         ValueError: for arguments or data that cannot work.
-        NonFiniteError: if the loss or its gradient stops being a number. The last
-            good checkpoint stays.
+        NonFiniteError: if the loss or its gradient stops being a number, or does so
+            for more batches in a row than may be skipped. The last good checkpoint
+            stays.
         FileExistsError: if the run has checkpoints and `resume` is false.
-        CheckpointError: if the newest checkpoint is damaged or of another run.
+        CheckpointError: if all checkpoints are damaged, or of another run.
         BlockingIOError: if another process or thread is at work in the run's folder.
+        MemoryError: if a step does not fit into memory, naming what needs less.
         OSError: if the disk is full, naming the file; the run goes on from the last
             checkpoint as after any interruption.
     """
@@ -224,6 +232,8 @@ def fit(
     check_key(key)
     check_kind("kl", kl, KLWeight, "`kl=orn.KLWeight(...)`")
     mesh = checked_mesh(mesh, ROWS, "fit")
+    remedy = "`on_nonfinite=orn.train.Skip(10)`"
+    check_kind("on_nonfinite", on_nonfinite, AbstractOnNonFinite, remedy)
     if validation is not None:
         check_kind("validation", validation, Validation, "`orn.Validation(...)`")
     if run is not None:
@@ -296,6 +306,7 @@ def fit(
         terms=terms,
         has_energy=draw.energy is not None,
         regularise_dynamics=regularise_dynamics,
+        on_nonfinite=on_nonfinite,
     )
     if _keeps_in_memory(data) if in_memory is None else in_memory:
         on_device = everywhere(jax.tree.map(jnp.asarray, data), mesh)
@@ -321,6 +332,8 @@ def fit(
     model, likelihood = trainer.combine(found.params)
     ema = None if found.ema is None else trainer.combine(found.ema)
     history = session.history.arrays()
+    if num_skipped := session.history.num_skipped:
+        notes = (*notes, skipped_note(num_skipped, session.history.num_steps))
     return Fit(model, likelihood, found.model_state, history, ema, found.epoch, notes)
 
 

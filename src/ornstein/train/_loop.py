@@ -1,7 +1,6 @@
 """Many steps at a time: in one compiled call, or batch by batch."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -36,6 +35,8 @@ class AbstractLoop(eqx.Module):
         self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
     ) -> tuple[TrainState, StepRecord]:
         """Take one step for each batch, and stop after the first non-finite one.
+
+        Where those are skipped, it goes on.
 
         Args:
             state: before the first step; its memory is reused, so it is gone after.
@@ -104,7 +105,9 @@ class BatchByBatch(AbstractLoop):
             state, records = _run_one_step((inputs, self.mesh), (state, records))
         # Records are read only here, so that a device never waits for the host.
         found = _on_host(records, len(indices))
-        bad = np.flatnonzero(~_is_finite(found, np))
+        if self.trainer.skips_nonfinite:
+            return state, found
+        bad = np.flatnonzero(~found.is_finite(np))
         return state, _on_host(records, int(bad[0]) + 1) if bad.size else found
 
 
@@ -123,7 +126,8 @@ def _run_steps(inputs, state):
         step_key = jax.random.fold_in(key, state.step)
         state, record = trainer.step(state, batch, key=step_key)
         state = as_parameters(state, mesh)
-        return i + 1, _is_finite(record, jnp), state, _put(records, record, i)
+        ok = jnp.asarray(True) if trainer.skips_nonfinite else record.is_finite()
+        return i + 1, ok, state, _put(records, record, i)
 
     start = (jnp.zeros((), jnp.int32), jnp.asarray(True), state, records)
     num_done, _, state, records = jax.lax.while_loop(is_going, next_step, start)
@@ -155,8 +159,3 @@ def _on_host(records: StepRecord, num_steps: int) -> StepRecord:
     """The first of several records, in double precision."""
     first = lambda a: np.asarray(a, np.float64)[:num_steps]
     return jax.tree.map(first, records)
-
-
-def _is_finite(record: StepRecord, np_like: Any) -> Any:
-    """Whether loss and gradient are numbers, in one step or in each of several."""
-    return np_like.isfinite(record.of_loss.loss) & np_like.isfinite(record.grad_norm)

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import math
+import re
 import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -12,7 +13,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._memory import room_for
 from .._mesh import agreed, gathered
+from .._sentence import Choice, Sentence
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
 from ._early_stopping import Best
@@ -34,8 +37,15 @@ from .saving import (
 
 logger = logging.getLogger("ornstein")
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, checkpoints and Ctrl-C come between calls."""
+
+_SPARING = Sentence(
+    "lower {batch_size} or {num_draws}, cut each batch with {accumulate}, or recompute "
+    "with {rematerialise} (of solves {})",
+    Choice("`gradient=Checkpointed()`", "{gradient} checkpointed"),
+)
 
 
 class Trained(NamedTuple):
@@ -91,7 +101,12 @@ class Session:
             self.callbacks = [*own, *callbacks]
         self.state = loop.place(start)
         self.started = started
-        self.history = History(trainer.no_record(), trainer.steps_per_epoch)
+        self.history = History(
+            trainer.no_record(),
+            trainer.steps_per_epoch,
+            counts_skipped=trainer.skips_nonfinite,
+        )
+        self.num_in_a_row = 0  # steps until now that were not finite
         mean = None if trainer.ema_decay is None else start.params
         like = (start.params, start.model_state, mean)
         rule = None if validation is None else validation.early_stopping
@@ -104,6 +119,8 @@ class Session:
             "num_data": trainer.num_data,
             "batch_size": batch_size,
             "key": np.asarray(jax.random.key_data(key)).tolist(),
+            # Activations, steps, priors: all but its arrays, which have shapes to tell.
+            "model": _ADDRESS.sub("", eqx.tree_pformat(trainer.frozen)),
         }
 
     def refuse_used_run(self) -> None:
@@ -135,6 +152,7 @@ class Session:
         if self.best is not None:
             self.best.load_json(meta["best"], best)
         self.stopped = meta["stopped"]
+        self.num_in_a_row = meta.get("num_in_a_row", 0)
         self.started = time.monotonic() - meta["seconds"]
         logger.info("resumed %s at step %d", self.folder.path, self.history.num_steps)
 
@@ -189,9 +207,10 @@ class Session:
             num_taken = min(num_next, self._steps_to_boundary(step))
             begin = time.monotonic()
             self.is_between_steps = False
-            self.state, records = self.loop.run(
-                self.state, list(islice(batches, num_taken)), key=self.step_key
-            )
+            with room_for("a step of training", _SPARING):
+                self.state, records = self.loop.run(
+                    self.state, list(islice(batches, num_taken)), key=self.step_key
+                )
             took = time.monotonic() - begin
             self._check_finite(step, records)
             if step == 0:
@@ -266,26 +285,34 @@ class Session:
             "history": self.history.to_json(),
             "best": None if self.best is None else self.best.to_json(),
             "stopped": self.stopped,
+            "num_in_a_row": self.num_in_a_row,
             "seconds": time.monotonic() - self.started,
         }
         step = self.history.num_steps
         save_checkpoint(self.folder.checkpoints, step, tree, meta)
 
     def _check_finite(self, step: int, records: StepRecord) -> None:
-        record = records.at(-1).by_name()
-        if np.isfinite(record["loss"]) and np.isfinite(record["grad_norm"]):
+        """Stop at a step that is not finite, or at one too many in a row."""
+        most = self.trainer.on_nonfinite.most_in_a_row
+        in_a_row = []
+        for is_finite in records.is_finite(np):
+            self.num_in_a_row = 0 if is_finite else self.num_in_a_row + 1
+            in_a_row.append(self.num_in_a_row)
+        if max(in_a_row) <= most:
             return
-        failed = step + len(records.grad_norm) - 1
+        first = in_a_row.index(most + 1)
+        record, failed = records.at(first).by_name(), step + first
         cause = describe_failure(record, ("log_likelihood", "kl", "local_kl"))
         rates = ", ".join(
             f"{name} {record[name]:.3g}"
             for name in record
             if name.startswith("learning_rate")
         )
+        after = f" after {most} that were skipped in a row" if most else ""
         raise NonFiniteError(
             f"Training stopped at step {failed} (epoch "
-            f"{failed // self.trainer.steps_per_epoch + 1}, {rates or 'own rate'}): "
-            f"{cause}; {self._last_good()}."
+            f"{failed // self.trainer.steps_per_epoch + 1}, {rates or 'own rate'})"
+            f"{after}: {cause}; {self._last_good()}."
         )
 
     def _check_params(self, state: TrainState) -> None:

@@ -1,5 +1,6 @@
 """One optimisation step: gradient, clipping, update, and what is worth recording."""
 
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from ..functions import Roughness
 from ..likelihood import AbstractClassLikelihood
 from ._elbo import AbstractObjective, elbo_loss
 from ._kl_weight import KLWeight
+from ._nonfinite import AbstractOnNonFinite, Stop
 from ._optimiser import Optimisation
 from .records import NUM_BINS, LossRecord, StepRecord, calibration_sums
 
@@ -58,6 +60,7 @@ class Trainer(eqx.Module):
         terms: names of the parts of the model's KL.
         has_energy: whether points beside what is random have a prior.
         regularise_dynamics: what the loss adds for rough dynamics, or `None`.
+        on_nonfinite: whether steps that are not finite change anything.
     """
 
     frozen: PyTree
@@ -78,6 +81,12 @@ class Trainer(eqx.Module):
     terms: tuple[str, ...]
     has_energy: bool = False
     regularise_dynamics: Roughness | None = None
+    on_nonfinite: AbstractOnNonFinite = Stop()
+
+    @property
+    def skips_nonfinite(self) -> bool:
+        """Whether a step that is not finite leaves all as it was."""
+        return self.on_nonfinite.most_in_a_row > 0
 
     def init(self, params: PyTree, model_state: eqx.nn.State | None) -> TrainState:
         """The state before the first step. Copies: later steps reuse its memory."""
@@ -165,8 +174,10 @@ class Trainer(eqx.Module):
             of_loss, grad_norm, kl_weight, learning_rate, gradient_snr, calibration
         )
         record = jax.tree.map(lambda a: a.astype(grad_norm.dtype), record)
-        state = TrainState(params, opt_state, model_state, moments, ema, state.step + 1)
-        return state, record
+        new = TrainState(params, opt_state, model_state, moments, ema, state.step + 1)
+        if self.skips_nonfinite:
+            new = _unless(~record.is_finite(), state, new)
+        return new, record
 
     def averaged(self, state: TrainState) -> PyTree:
         """The running mean of the parameters, with its start at zero divided out."""
@@ -299,6 +310,13 @@ def _copy(leaf):
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
     # With a type of its own: a weak one would have the loop traced twice.
     return jnp.array(leaf, leaf.dtype, copy=True)
+
+
+def _unless(is_bad, before: TrainState, after: TrainState) -> TrainState:
+    """The state after a step, or what it was before but for the step's number."""
+    before = dataclasses.replace(before, step=after.step)
+    choose = lambda a, b: jnp.where(is_bad, a, b) if eqx.is_array(b) else b
+    return jax.tree.map(choose, before, after)
 
 
 def _running_mean(mean, new, decay):

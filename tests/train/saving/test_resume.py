@@ -202,29 +202,6 @@ def test_checkpoints_come_back(two_checkpoints):
     assert names == ["step_000000002", "step_000000003"]
 
 
-@pytest.mark.parametrize("damage", ["meta", "data", "bit"])
-def test_damaged_checkpoint_names_the_remedy(two_checkpoints, damage):
-    """And leaves the files. Seen failing for "bit" without the digest."""
-    newest = checkpoints(two_checkpoints)[-1]
-    if damage == "meta":
-        file = newest / "meta.json"
-        file.write_bytes(file.read_bytes()[:-20])
-    elif damage == "data":
-        for file in newest.rglob("d/*"):
-            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    else:
-        file = newest / "meta.json"
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace('"s": 2', '"s": 3'), encoding="utf-8")
-    like = TREE | {"step": jnp.asarray(0)}
-    message = "step_000000002 is truncated .* delete it, .* goes on from step_000000001"
-    with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(two_checkpoints, like, identity={})
-    assert newest.exists()
-    with pytest.raises(CheckpointError, match=r"float32\[2\] in the model|truncated"):
-        load_checkpoint(two_checkpoints, like | {"a": jnp.zeros(2)}, identity={})
-
-
 def test_a_long_history_comes_back(tmp_path):
     """100,000 epochs of a small table. Catches a whole checkpoint called damaged."""
     record = {"loss": 1.0, "what": "x" * 180}

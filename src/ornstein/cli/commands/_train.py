@@ -85,6 +85,7 @@ _TABLE = (
     "drift_gain",
     "drift_gain_se",
     "num_parameters",
+    "num_skipped",
     "train_seconds",
 )
 
@@ -260,6 +261,7 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         "num_epochs": len(fit.history["seconds"]),
         **_objective(recipe),
         "kl_weight": kl_weight_of(recipe),
+        **_skipped(fit),
         "weights": "last" if options.ema is None else "running mean",
         "notes": [*data.notes, *fit.notes],
     }
@@ -271,6 +273,12 @@ def _objective(recipe: Recipe) -> dict[str, Any]:
     options = recipe.training
     name = "importance-weighted" if options.importance_weighted else "elbo"
     return {"objective": name, "training_draws": options.num_draws}
+
+
+def _skipped(fit: Fit) -> dict[str, int]:
+    """Batches that were no numbers, of runs that skip them."""
+    counted = fit.history.get("num_skipped")
+    return {} if counted is None else {"num_skipped": int(counted.sum())}
 
 
 def _network(recipe: Recipe) -> dict[str, str]:

@@ -358,6 +358,8 @@ class TrainingOptions:
             hidden units over depth, so that fewer steps solve them.
         roughness_order: the derivative over depth whose square is that roughness; 2
             for the networks odenet and hyper-odenet alone.
+        on_nonfinite: at a batch whose loss or gradient is not a number: stop, or skip
+            it and count it; ten in a row are skipped, and one more stops.
         patience: validations without progress before it stops; there is one after each
             epoch, with --steps after about 500 steps.
         test_draws: functions averaged over in tests and predictions.
@@ -384,6 +386,7 @@ class TrainingOptions:
     rematerialise: bool = False
     regularise_dynamics: float = 0.0
     roughness_order: Literal[1, 2] = 1
+    on_nonfinite: Literal["stop", "skip"] = "stop"
     patience: int | None = None
     test_draws: int = 32
     seed: int = 0

@@ -23,9 +23,13 @@ class History:
     Args:
         like: a step's record, for its structure.
         steps_per_epoch: how many steps make an epoch.
+        counts_skipped: record `num_skipped`, steps that were not finite, and leave them
+            out of means.
     """
 
-    def __init__(self, like: StepRecord, steps_per_epoch: int):
+    def __init__(
+        self, like: StepRecord, steps_per_epoch: int, *, counts_skipped: bool = False
+    ):
         self.names = tuple(like.by_name())
         self.is_calibrated = like.calibration is not None
         self.steps_per_epoch = steps_per_epoch
@@ -33,11 +37,19 @@ class History:
         # As checkpoints keep them: numbers in the order of names, calibration behind.
         self._sums = np.zeros(sum(np.size(leaf) for leaf in jax.tree.leaves(like)))
         self._count = 0
+        self._num_skipped = 0
+        self.counts_skipped = counts_skipped
 
     @property
     def num_steps(self) -> int:
         """Steps seen so far."""
         return len(self.records) * self.steps_per_epoch + self._count
+
+    @property
+    def num_skipped(self) -> int:
+        """Steps seen so far that were not finite."""
+        before = sum(record.get("num_skipped", 0) for record in self.records)
+        return before + self._num_skipped
 
     def add(self, steps: StepRecord, seconds: float) -> list[dict[str, Any]]:
         """Add steps; return the records of the epochs that they completed.
@@ -51,9 +63,12 @@ class History:
         if steps.calibration is not None:
             sums = np.reshape(steps.calibration, (len(rows), -1))
             rows = np.concatenate([rows, sums], axis=1)
-        for row in rows:
-            self._sums += row
+        is_skipped = ~steps.is_finite(np)
+        for row, skipped in zip(rows, is_skipped, strict=True):
             self._count += 1
+            self._num_skipped += int(skipped)
+            if not (skipped and self.counts_skipped):
+                self._sums += row
             if self._count == self.steps_per_epoch:
                 record = self._record(dict(zip(self.names, row, strict=False)))
                 epoch = len(self.records) + 1
@@ -62,7 +77,7 @@ class History:
                 self.records.append(record)
                 completed.append(record)
                 self._sums = np.zeros_like(self._sums)
-                self._count = 0
+                self._count = self._num_skipped = 0
         return completed
 
     def so_far(self, last: StepRecord) -> dict[str, Any]:
@@ -87,6 +102,7 @@ class History:
             "records": [json_record(record) for record in self.records],
             "sums": [_json_number(value) for value in self._sums],
             "count": self._count,
+            "num_skipped": self._num_skipped,
         }
 
     def load_json(self, saved: dict[str, Any]) -> None:
@@ -98,12 +114,18 @@ class History:
         sums = [math.nan if value is None else value for value in saved["sums"]]
         self._sums = np.array(sums)
         self._count = saved["count"]
+        self._num_skipped = saved.get("num_skipped", 0)
 
-    def _record(self, last: Mapping[str, Any]) -> dict[str, float]:
-        record = {}
+    def _record(self, last: Mapping[str, Any]) -> dict[str, Any]:
+        record: dict[str, Any] = {}
+        count = self._count
+        if self.counts_skipped:
+            count -= self._num_skipped
+            record["num_skipped"] = self._num_skipped
         for name, total in zip(self.names, self._sums, strict=False):
             keep_last = name.startswith(LAST_OF_EPOCH)
-            record[name] = float(last[name] if keep_last else total / self._count)
+            mean = total / count if count else math.nan
+            record[name] = float(last[name] if keep_last else mean)
         if self.is_calibrated:
             record |= accuracy_and_ece(self._sums[len(self.names) :].reshape(3, -1))
         return record

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from ..._types import Array, Float
 
@@ -53,6 +54,15 @@ class StepRecord(NamedTuple):
     def at(self, step: int) -> "StepRecord":
         """One of several steps."""
         return jax.tree.map(lambda a: a[step], self)
+
+    def is_finite(self, np_like: Any = jnp) -> Any:
+        """Whether loss and gradient are numbers, in one step or in each of several.
+
+        Args:
+            np_like: `jax.numpy`, or `numpy` for records on the host.
+        """
+        finite = np_like.isfinite(self.of_loss.loss)
+        return finite & np_like.isfinite(self.grad_norm)
 
     def by_name(self) -> dict[str, Any]:
         """The numbers under their names in histories and files, in their order."""

@@ -3,16 +3,20 @@
 A checkpoint is a folder `step_000001234` with orbax's arrays (no pickle: a stranger's
 checkpoint runs no code) and `meta.json`, which has the digest of everything. It is
 written under another name and renamed, so a process killed while writing leaves the
-previous one as it was.
+previous one as it was. What a disk damages all the same is set aside, and the one
+before is gone on from.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +29,20 @@ from ..._types import PyTree
 from .._errors import CheckpointError
 from ._leaves import describe, named_arrays, with_arrays
 
+logger = logging.getLogger("ornstein")
+
 _PREFIX = "step_"
 _PARTIAL = ".partial_"
+_DAMAGED = "damaged_"
+_NEW_IDENTITY = ("model",)
+"""What runs begun before did not say of themselves."""
 # Every epoch's record is there: 400 bytes each, and tables of few rows have many.
 _MAX_META_BYTES = 2**28
 _SYSTEM_ERROR = re.compile(r"os_error_code='(\d+)'")
 _DAMAGE = (AttributeError, KeyError, MemoryError, OSError, OverflowError)
 _DAMAGE += (TypeError, ValueError)
+# What says nothing about the checkpoint itself.
+_OF_THE_READER = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 def save_checkpoint(
@@ -44,7 +55,7 @@ def save_checkpoint(
         step: the number of steps taken, which names it.
         tree: what to save: its array leaves.
         meta: what else to save, as JSON.
-        keep: how many checkpoints stay.
+        keep: how many checkpoints stay: two, so that there is always one before.
 
     Returns:
         Where it was written.
@@ -89,8 +100,8 @@ def _write(partial: Path, step: int, tree: PyTree, meta: dict[str, Any]) -> None
         "step": step,
         "leaves": describe(arrays),
         "digest": _digest(partial / "arrays", text),
-        "meta": meta,
     }
+    record |= {"of_record": _record_digest(record), "meta": meta}
     (partial / "meta.json").write_text(json.dumps(record), encoding="utf-8")
 
 
@@ -125,7 +136,9 @@ def checkpoints(folder: Path) -> list[Path]:
 def load_checkpoint(
     folder: Path, like: PyTree, *, identity: dict[str, Any]
 ) -> tuple[PyTree, dict[str, Any]]:
-    """The newest checkpoint's tree and what was saved beside it.
+    """The newest whole checkpoint's tree and what was saved beside it.
+
+    Newer ones that are damaged are set aside as `damaged_step_…`, and the log says so.
 
     Args:
         folder: of all checkpoints.
@@ -133,8 +146,9 @@ def load_checkpoint(
         identity: what `meta["identity"]` must say, so that a run goes on as it began.
 
     Raises:
-        CheckpointError: if there is none, or the newest cannot be read or belongs to
-            another model. An older one is named, never silently used.
+        CheckpointError: if there is none, or all are damaged, or the newest that is
+            not belongs to another model.
+        OSError: if the newest may not be read.
     """
     found = checkpoints(folder)
     if not found:
@@ -142,46 +156,99 @@ def load_checkpoint(
             f"There is no checkpoint in {folder}: the run ended before its first. "
             "Start it again without resuming."
         )
-    *earlier, newest = found
-    try:
-        arrays, meta = _read(newest)
-    except _DAMAGE as error:
-        whole = next((path for path in reversed(earlier) if _is_whole(path)), None)
-        remedy = (
-            f"delete it, and resuming goes on from {whole.name}, which is complete"
-            if whole
-            else "no earlier one is complete, so start the run again"
-        )
-        raise CheckpointError(
-            f"The checkpoint {newest} is truncated or damaged: {remedy}."
-        ) from error
+    damaged: dict[Path, str] = {}
+    for path in reversed(found):
+        try:
+            arrays, meta = _read(path)
+        except _DAMAGE as error:
+            if isinstance(error, OSError) and error.errno in _OF_THE_READER:
+                raise
+            damaged[path] = _reason(error)
+            continue
+        tree = _checked(path, arrays, meta, like, identity)
+        if damaged:
+            _set_aside(damaged, path)
+        return tree, meta
+    newest, reason = next(iter(damaged.items()))
+    raise CheckpointError(
+        f"The checkpoint {newest} is truncated or damaged ({reason}), and no earlier "
+        "one is complete: put a copy of one back, or start the run again."
+    )
+
+
+def _checked(
+    path: Path,
+    arrays: dict[str, np.ndarray],
+    meta: dict[str, Any],
+    like: PyTree,
+    identity: dict[str, Any],
+) -> PyTree:
+    """The tree of a checkpoint, if it is of the run that goes on."""
     for name, value in identity.items():
-        begun_with = meta.get("identity", {}).get(name)
-        if begun_with != value:
+        known = meta.get("identity", {})
+        begun_with = known.get(name, value if name in _NEW_IDENTITY else None)
+        if begun_with == value:
+            continue
+        if isinstance(value, str) and isinstance(begun_with, str):
+            theirs, ours = _difference(begun_with, value)
             raise CheckpointError(
-                f"The checkpoint {newest} is of a run begun with {name}={begun_with}, "
-                f"not {value}: pass the arguments that it was begun with, or start "
+                f"The checkpoint {path} is of another {name}, with {theirs} where this "
+                f"one has {ours}: pass the {name} that it was begun with, or start "
                 "another run."
             )
+        raise CheckpointError(
+            f"The checkpoint {path} is of a run begun with {name}={begun_with}, "
+            f"not {value}: pass the arguments that it was begun with, or start "
+            "another run."
+        )
     try:
-        return with_arrays(like, arrays), meta
+        return with_arrays(like, arrays)
     except ValueError as error:
         raise CheckpointError(
-            f"The checkpoint {newest} belongs to another model or other settings: "
+            f"The checkpoint {path} belongs to another model or other settings: "
             f"{error}."
         ) from error
 
 
-def _is_whole(path: Path) -> bool:
-    try:
-        _read(path)
-    except _DAMAGE:
-        return False
-    return True
+def _difference(theirs: str, ours: str) -> tuple[str, str]:
+    """The first lines in which two texts differ."""
+    pairs = zip_longest(theirs.splitlines(), ours.splitlines(), fillvalue="nothing")
+    a, b = next((a, b) for a, b in pairs if a != b)
+    return a.strip().rstrip(","), b.strip().rstrip(",")
+
+
+def _set_aside(damaged: dict[Path, str], whole: Path) -> None:
+    """Out of the way of what is written next, and those of before go."""
+    for before in whole.parent.glob(f"{_DAMAGED}*"):
+        shutil.rmtree(before) if before.is_dir() else before.unlink()
+    for path, reason in damaged.items():
+        aside = path.rename(path.with_name(f"{_DAMAGED}{path.name}"))
+        logger.warning(
+            "The checkpoint %s is truncated or damaged (%s) and is set aside as %s: "
+            "going on from %s, the one before it.",
+            path,
+            reason,
+            aside.name,
+            whole.name,
+        )
+
+
+def _reason(error: Exception) -> str:
+    """Why a checkpoint cannot be read, as a clause."""
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return f"{Path(error.filename).name} is not there"
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     record = read_json(path / "meta.json", limit=_MAX_META_BYTES)
+    # Those written before had none.
+    if record.get("of_record", whole := _record_digest(record)) != whole:
+        raise ValueError("what it says of itself does not match its digest")
     if not isinstance(record["meta"].get("identity", {}), dict):
         raise ValueError("the identity is no object")
     text = json.dumps(record["meta"], sort_keys=True, allow_nan=False)
@@ -200,6 +267,12 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         )
     arrays |= {name: np.asarray(numbered[f"{i:06d}"]) for i, name in enumerate(stored)}
     return arrays, record["meta"]
+
+
+def _record_digest(record: dict[str, Any]) -> str:
+    """SHA-256 of what is said of a checkpoint, but for `meta`, which has its own."""
+    said = [record["step"], record["leaves"], record["digest"]]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
 def _digest(arrays: Path, text: str) -> str:
