@@ -4,8 +4,8 @@
 
 In FOLDER the sweeps are kept: the same call goes on with them. Each engine's sweep is
 killed by SIGKILL while a run is under way and 10 are finished, and told to end by
-SIGTERM once 25 are. Its `table.csv` is then compared with the undisturbed one's, byte by
-byte. Minutes to an hour: nearly all of it is the start and the report of each run.
+SIGTERM once 25 are. Its `table.csv` is then compared with the undisturbed one's, byte
+by byte. An hour on one core: nearly all of it is the start and the report of each run.
 """
 
 import argparse

@@ -3,8 +3,7 @@
 import contextlib
 import dataclasses
 import shlex
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -107,7 +106,7 @@ class Sweep:
 
     def _check_table_alone(self) -> None:
         given = {"over": self.over, "workers": self.workers, "cpus": self.cpus}
-        given |= {"gpus": self.gpus}
+        given |= {"gpus": self.gpus, "engine": self.engine == "ray"}
         for option, value in given.items():
             if value:
                 raise UsageError(
@@ -178,14 +177,12 @@ class Sweep:
 
     def _check_run(self, args: list[str], cell: Cell) -> None:
         """Refuse what the command would refuse, before anything runs."""
-        try:
-            command = parse(args, self.commands)
-            if isinstance(command, Sample):
-                check_sampling(command.recipe.sampling)
-            if isinstance(command, Train) and is_handed_over(command.recipe):
-                check_handed_over(command.recipe)
-        except (ValueError, TypeError, NotImplementedError) as error:
-            raise UsageError(f"{_spelt(cell)}: {said(error)}") from error
+        refused = _refused(args, self.commands)
+        if refused is None:
+            return
+        if refused == _refused(self.words, self.commands):  # whatever varies
+            raise UsageError(refused)
+        raise UsageError(f"{_spelt(cell)}: {refused}")
 
     def _carry_out(
         self, sweep: SweepFolder, engine: AbstractEngine, terminal: Terminal
@@ -254,6 +251,19 @@ class Sweep:
             "missing": list(table.missing),
             "summary": summary,
         }
+
+
+def _refused(args: Sequence[str], commands: Mapping[str, type]) -> str | None:
+    """What is wrong with a run's arguments, if anything."""
+    try:
+        command = parse(args, commands)
+        if isinstance(command, Sample):
+            check_sampling(command.recipe.sampling)
+        if isinstance(command, Train) and is_handed_over(command.recipe):
+            check_handed_over(command.recipe)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        return said(error)
+    return None
 
 
 def _jobs(sweep: SweepFolder, environ: Mapping[str, str]) -> list[Job]:

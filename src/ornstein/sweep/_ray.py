@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -81,12 +82,15 @@ def _session(ray: Any, address: str | None, engine: Ray) -> Iterator[int | None]
     most = engine.num_workers
     if address is None:
         most = 1 if most is None else most
-        ray.init(
-            address="local",
-            num_cpus=most * engine.num_cpus,
-            include_dashboard=False,
-            **quiet,
-        )
+        with warnings.catch_warnings():
+            # JAX's, of forks: what Ray forks becomes another program at once.
+            warnings.filterwarnings("ignore", message=r".*os\.fork\(\)")
+            ray.init(
+                address="local",
+                num_cpus=most * engine.num_cpus,
+                include_dashboard=False,
+                **quiet,
+            )
     else:
         ray.init(address=address, **quiet)
     try:
