@@ -217,7 +217,11 @@ def test_workers_share_the_cores(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone has it")
 def test_a_run_is_kept_to_its_cores(tmp_path: Path):
-    """Catches a share that its process never hears of, or that its parent keeps."""
+    """Catches a share that its process never hears of, or that its parent keeps.
+
+    And a run that a terminal's Ctrl-C reaches beside its sweep: told to end twice, it
+    would not save.
+    """
     core = min(os.sched_getaffinity(0))
     before = os.sched_getaffinity(0)
     (job,) = jobs_in(tmp_path, "well")
@@ -227,6 +231,7 @@ def test_a_run_is_kept_to_its_cores(tmp_path: Path):
     (pid,) = pids([job])
     assert os.sched_getaffinity(pid) == {core}
     assert os.sched_getaffinity(0) == before
+    assert os.getsid(pid) == pid != os.getsid(0)
     variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     assert {b"NPROC=1", b"OMP_NUM_THREADS=1"} <= set(variables)
     attempt.kill()
