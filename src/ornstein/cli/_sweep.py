@@ -56,11 +56,10 @@ _ENVIRONMENT = ("JAX_", "ORNSTEIN_", "PYTHONPATH", "XLA_")
 class Sweep:
     """Train or sample once for every combination of options: a table of many runs.
 
-    `ornstein sweep --out sweeps/yacht --over seed=0..4 --over width=16,32 -- train
-    --data uci/yacht`: what stands after -- is the command of one run. Each is a
-    process with a run folder of its own. Called again, finished runs are kept, others
-    gone on with, and failed ones tried again; `ornstein sweep --out DIR` alone
-    suffices for that.
+    What stands after -- is the command of one run: `ornstein sweep --out DIR --over
+    seed=0..4 --over width=16,32 -- train --data uci/yacht`. Each is a process
+    with a run folder of its own. Called again, finished runs are kept, others gone on
+    with, and failed ones tried again; `ornstein sweep --out DIR` suffices for that.
 
     Attributes:
         out: the sweep's folder, with runs/, logs/, table.csv and table.json.

@@ -5,7 +5,7 @@ import dataclasses
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class AbstractEngine(abc.ABC):
     @abc.abstractmethod
     def outcomes(
         self, jobs: Iterable[Job], heed: Callable[[], None]
-    ) -> Iterator[Outcome]:
+    ) -> Generator[Outcome, None, None]:
         """How each run ended, as they end.
 
         Where the iterator is left early, runs are interrupted, and save what they have.
@@ -52,7 +52,7 @@ class Processes(AbstractEngine):
 
     def outcomes(
         self, jobs: Iterable[Job], heed: Callable[[], None]
-    ) -> Iterator[Outcome]:
+    ) -> Generator[Outcome, None, None]:
         """How each run ended, as they end."""
         waiting, running = deque(jobs), dict[int, Attempt]()
         shares = shares_of_cores(self.num_workers)

@@ -100,7 +100,6 @@ class Attempt:
         self._cores = cores
         self._process: subprocess.Popen[bytes] | None = None
         self._began = time.monotonic()
-        self._is_stopped = False
 
     def poll(self) -> Outcome | None:
         """How it ended; `None` before."""
@@ -116,20 +115,17 @@ class Attempt:
         seconds = round(time.monotonic() - self._began, 1)
         said = "" if code == 0 else _last_line(self.job.log, code)
         outcome = Outcome(self.job.name, code, said, seconds)
-        if not self._is_stopped:
-            text = json.dumps(dataclasses.asdict(outcome), indent=2)
-            write_atomically(self.job.end, text.encode())
+        text = json.dumps(dataclasses.asdict(outcome), indent=2)
+        write_atomically(self.job.end, text.encode())
         return outcome
 
     def interrupt(self) -> None:
         """Let it save what it has, and end."""
-        self._is_stopped = True
         if self._process is not None:
             self._process.terminate()
 
     def kill(self) -> None:
         """End it at once."""
-        self._is_stopped = True
         if self._process is not None:
             self._process.kill()
 

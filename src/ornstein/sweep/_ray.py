@@ -5,7 +5,7 @@ import dataclasses
 import os
 import signal
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from .._sentence import OptionError
@@ -49,7 +49,7 @@ class Ray(AbstractEngine):
 
     def outcomes(
         self, jobs: Iterable[Job], heed: Callable[[], None]
-    ) -> Iterator[Outcome]:
+    ) -> Generator[Outcome, None, None]:
         """How each run ended, as they end."""
         ray = _import()
         waiting, running = list(jobs)[::-1], {}
