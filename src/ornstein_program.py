@@ -16,6 +16,8 @@ COMMANDS = {
     "rows.",
     "sample": "Sample a network's weights by Markov chains, and judge them on test "
     "rows.",
+    "sweep": "Train or sample once for every combination of options: a table of many "
+    "runs.",
     "compare": "Which method is for your table? Cross-validate each, beside "
     "scikit-learn's.",
     "evaluate": "Judge a trained run on its test rows again, with other numerics if "

@@ -38,7 +38,7 @@ LAYERS = (
     ("train", "prediction", "sgmcmc", "mcmc"),
     ("sampling", "evaluation", "diagnosis", "plot", "interop"),
     ("recipe", "report", "torch"),
-    ("sklearn", "comparison"),
+    ("sklearn", "comparison", "sweep"),
     ("agreement", "exactness", "studies", "cli", "main"),
 )
 HEIGHT = {unit: height for height, layer in enumerate(LAYERS) for unit in layer}
@@ -49,6 +49,7 @@ LATE_IMPORTS = {
     "datasets": "extra `vision`: heavy, and needed only for sets from the hub",
     "huggingface_hub": "extra `vision`: likewise",
     "pandas": "half a second, and only tables need it",
+    "ray": "extra `ray`: seconds to import, and only sweeps by Ray need it",
     "sklearn": "half of the time that `import ornstein` would take",
     "tensorboardX": "imports torch where there is one: seconds",
 }

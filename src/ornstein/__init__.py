@@ -23,6 +23,7 @@ if _typing.TYPE_CHECKING:
         sampling as sampling,
         sde as sde,
         sgmcmc as sgmcmc,
+        sweep as sweep,
         train as train,
     )
     from .comparison import Comparison as Comparison, compare as compare

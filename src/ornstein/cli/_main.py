@@ -16,12 +16,14 @@ from .._memory import is_exhausted, not_enough
 from .._mesh import shared_mesh
 from .._sentence import Sentence
 from ..sampling import StuckChainError
+from ..sweep import FailedRunsError
 from ..train import CheckpointError, NonFiniteError
 from ._completion import Completion
 from ._devices import mesh_of
 from ._flags import flagged, said
 from ._parse import parse
 from ._signals import Interruption, Terminated, handled
+from ._sweep import Sweep
 from ._terminal import Terminal
 from ._usage import UsageError
 from .commands import (
@@ -40,6 +42,7 @@ from .commands import (
 COMMANDS = {
     "train": Train,
     "sample": Sample,
+    "sweep": Sweep,
     "compare": Compare,
     "evaluate": Evaluate,
     "predict": Predict,
@@ -53,6 +56,7 @@ COMMANDS = {
 """Each a dataclass of its options with `run(terminal, command)` and `json`."""
 
 Completion.commands.update(COMMANDS)
+Sweep.commands.update(COMMANDS)
 
 _BAD_INPUT = (ValueError, TypeError, NotImplementedError, OSError, CheckpointError)
 
@@ -64,8 +68,8 @@ def main(args: Sequence[str] | None = None) -> int:
         args: without the program's name; `sys.argv`'s by default.
 
     Returns:
-        The exit code: 0; 1 for a run that failed; 2 for bad input or a full disk; 130
-        after Ctrl-C, 143 after SIGTERM.
+        The exit code: 0; 1 for a run that failed, or one of a sweep; 2 for bad input
+        or a full disk; 130 after Ctrl-C, 143 after SIGTERM.
         With `ORNSTEIN_TRACEBACK` set, bad input raises instead.
     """
     args = sys.argv[1:] if args is None else list(args)
@@ -102,7 +106,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if not is_exhausted(error):
             raise
         return _complain(_too_large(error), 2)
-    except (NonFiniteError, StuckChainError) as error:
+    except (NonFiniteError, StuckChainError, FailedRunsError) as error:
         return _complain(error, 1)
     finally:
         logger.removeHandler(handler)

@@ -85,6 +85,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     if list(args) == ["--version"]:
         print(f"ornstein {__version__}")
         raise SystemExit(0)
+    args, words = _parted(args)
     is_help_all = HELP_ALL in args
     args = [HELP[-1] if arg == HELP_ALL else arg for arg in args]
     is_help = any(arg in HELP for arg in args)
@@ -129,10 +130,29 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     )
     if isinstance(command, Train | Sample) and command.resume is not None:
         _check_resume(command, defaults[type(command)])
+    if words:
+        command = dataclasses.replace(command, words=words)
     check_numbers(command)
     if isinstance(command, Sample) and command.resume is None:
         check_read(command.recipe.sampling, defaults[Sample].recipe.sampling)
     return command
+
+
+def _parted(args: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The arguments of `sweep`, and after `--` those of its runs."""
+    args = list(args)
+    if args[0] != "sweep":
+        return args, ()
+    if "--" in args:
+        end = args.index("--")
+        return args[:end], tuple(args[end + 1 :])
+    for name in ("train", "sample"):
+        if name in args:
+            raise UsageError(
+                f"the command of one run stands after `--`: write `ornstein sweep "
+                f"[OPTIONS] -- {name} ...`."
+            )
+    return args, ()
 
 
 def _decided(recipe: Any, peek: _Peek) -> Any:

@@ -31,6 +31,10 @@ class Interruption:
     def start(self, plan: Plan | SamplingPlan) -> None:
         """Signals wait from here on."""
         del plan
+        self.hold()
+
+    def hold(self) -> None:
+        """Signals wait for `raise_if_met`, outside of training too."""
         self._waits = True
         self.raise_if_met()
 

@@ -10,6 +10,7 @@ from ._hand_over import (
 )
 from ._kernels import KERNELS as KERNELS
 from ._provenance import (
+    commit as commit,
     device as device,
     provenance as provenance,
     versions as versions,

@@ -1,0 +1,164 @@
+"""The folder of a sweep: what it is of, its runs, their logs, and the table."""
+
+import contextlib
+import dataclasses
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from .._files import UnreadableError, lock_folder, read_json, write_atomically
+from .._sentence import OptionError
+from .._version import __version__
+from ._grid import Cell, Grid
+
+_PLAN = "sweep.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepFolder:
+    """A folder with `sweep.json`, `runs/`, `logs/`, `table.csv` and `table.json`.
+
+    Attributes:
+        path: of the folder.
+        words: the command of one run, without the options of the grid.
+        grid: what varies.
+    """
+
+    path: Path
+    words: tuple[str, ...]
+    grid: Grid
+
+    @classmethod
+    def open(cls, path: str | Path) -> "SweepFolder":
+        """A sweep that exists.
+
+        Args:
+            path: of the folder.
+
+        Raises:
+            FileNotFoundError: if there is none.
+            ValueError: if its `sweep.json` is damaged.
+        """
+        path = Path(path)
+        file = path / _PLAN
+        if not file.is_file():
+            raise FileNotFoundError(
+                f"{path} is not a sweep: it has no {_PLAN}. Give the folder that "
+                "`ornstein sweep` wrote."
+            )
+        try:
+            found = read_json(file)
+            values = {name: tuple(v) for name, v in found["grid"].items()}
+            words = tuple(found["command"])
+            texts = [
+                *words,
+                *values,
+                *(v for listed in values.values() for v in listed),
+            ]
+            if not words or not values or not all(type(t) is str for t in texts):
+                raise TypeError("a text is missing, or no text")
+        except (UnreadableError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{file} is damaged: put it back, or begin the sweep again in another "
+                "folder."
+            ) from error
+        return cls(path, words, Grid(values))
+
+    @property
+    def cells(self) -> list[Cell]:
+        """What its runs are, in order."""
+        return list(self.grid)
+
+    def run(self, cell: Cell) -> Path:
+        """The folder of a run."""
+        return self.path / "runs" / cell.name
+
+    def log(self, cell: Cell) -> Path:
+        """The file to which a run writes what it says."""
+        return self.path / "logs" / f"{cell.name}.txt"
+
+    def end(self, cell: Cell) -> Path:
+        """The file that says how the last call of a run ended."""
+        return self.path / "logs" / f"{cell.name}.json"
+
+
+@contextlib.contextmanager
+def at_work(
+    path: Path, words: Sequence[str], grid: Grid | None, command: str
+) -> Iterator[SweepFolder]:
+    """A sweep, new or gone on with, in which no other sweep is at work.
+
+    One that is there goes on if the command is the same, and the grid has all that it
+    had: further values of the same options are added.
+
+    Args:
+        path: of the folder.
+        words: the command of one run; empty to go on with a sweep as it is.
+        grid: what varies; `None` to go on with a sweep as it is.
+        command: as it was typed.
+
+    Raises:
+        FileExistsError: for a folder of something else.
+        ValueError: for a sweep of something else.
+        BlockingIOError: if another process is at work there.
+    """
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"{path} is a file: choose a folder.")
+    is_there = (path / _PLAN).exists()
+    has_files = path.exists() and any(
+        not f.name.startswith(".") for f in path.iterdir()
+    )
+    if has_files and not is_there:
+        raise FileExistsError(
+            f"{path} has files, and is not a sweep: choose another folder."
+        )
+    if is_there:
+        there = SweepFolder.open(path)
+        _check_same(there, words)
+        grid = _extended(there, grid)
+        words = there.words
+    elif not words or grid is None:
+        raise FileNotFoundError(
+            f"{path} is not a sweep to go on with: give what varies and, after `--`, "
+            "the command of one run."
+        )
+    path.mkdir(parents=True, exist_ok=True)
+    with lock_folder(path):
+        sweep = SweepFolder(path, tuple(words), grid)
+        content: dict[str, Any] = {
+            "command": list(words),
+            "grid": {name: list(values) for name, values in grid.values.items()},
+            "version": __version__,
+            "call": command,
+        }
+        write_atomically(path / _PLAN, json.dumps(content, indent=2).encode())
+        for name in ("runs", "logs"):
+            (path / name).mkdir(exist_ok=True)
+        yield sweep
+
+
+def _check_same(there: SweepFolder, words: Sequence[str]) -> None:
+    if words and tuple(words) != there.words:
+        raise ValueError(
+            f"{there.path} is a sweep of `{shlex.join(there.words)}`, not of "
+            f"`{shlex.join(words)}`: choose another folder."
+        )
+
+
+def _extended(there: SweepFolder, grid: Grid | None) -> Grid:
+    if grid is None:
+        return there.grid
+    extended = there.grid.extended(grid)
+    if extended is None:
+        own = " and ".join(
+            f"{name}={','.join(values)}" for name, values in there.grid.values.items()
+        )
+        raise OptionError(
+            "{} is a sweep over {}, and {over} lacks some of it: give all of it and "
+            "further values, or another folder.",
+            there.path,
+            own,
+        )
+    return extended

@@ -1,0 +1,137 @@
+"""`ornstein sweep`: what it refuses, and runs of a call that was killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ornstein.cli import main
+
+RUN = ["--model", "mean-field", "--steps", "30", "--width", "3", "--test-draws", "4"]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """A table of two columns and a target."""
+    x = np.random.default_rng(0).normal(size=(40, 2)).round(3)
+    lines = [f"{a},{b},{a - b:.3f}" for a, b in x]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["a,b,y", *lines, ""]))
+    return path
+
+
+REFUSED = {
+    "unknown option": (
+        "--over seed=0,1 -- train --stepz 3",
+        "ornstein: `ornstein train` has no option --stepz (did you mean --steps?)",
+    ),
+    "unknown axis": ("--over seedd=0,1 -- train", "--seedd 0: `ornstein train` has no"),
+    "bad value": ("--over seed=0,x -- train", "--seed x: --seed takes a whole number"),
+    "bad number": (
+        "--over num_samples=4,0 -- sample --data toy/cos",
+        "--num-samples 0: --num-samples must be positive",
+    ),
+    "passed over": (
+        "--over seed=0,1 -- train --data uci/yacht --model chains --sigma 3",
+        "ornstein: --sigma does nothing for --model chains",
+    ),
+    "empty range": ("--over seed=4..0 -- train", "--over seed=4..0 has an empty range"),
+    "one run": ("--over seed=0 -- train", "--over makes a grid of one run"),
+    "twice": ("--over seed=0,1 -- train --seed=3", "--seed stands in --over and after"),
+    "twice, spelt": ("--over lr_x=0,1 -- train --lr-x 3", "--lr-x stands in --over"),
+    "twice, a switch": (
+        "--over learn_scale=yes,no -- train --no-learn-scale",
+        "--learn-scale stands in --over",
+    ),
+    "its own": ("--over seed=0,1 -- train --out x", "--out is given by the sweep"),
+    "its own axis": ("--over out=a,b -- train", "--over out cannot be"),
+    "another command": ("--over seed=0,1 -- evaluate x", "not of 'evaluate'"),
+    "no --": ("--over seed=0,1 train --seed 1", "stands after `--`"),
+    "no command": ("--over seed=0,1", "--over needs the command of one run"),
+    "no grid": ("-- train", "a sweep needs what varies"),
+    "nothing": ("", "is not a sweep to go on with"),
+    "no sweep": ("--table", "is not a sweep: it has no sweep.json"),
+    "table and runs": ("--table --workers 2", "--workers does nothing for --table"),
+    "no workers": (
+        "--workers 0 --over seed=0,1 -- train",
+        "--workers must be positive",
+    ),
+    "of ray": ("--gpus 1 --over seed=0,1 -- train", "--gpus does nothing for --engine"),
+    "quotes": ("--over data=a'b,c -- train", "a quotation mark without another"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_one_sentence_and_nothing_runs(case: str, tmp_path, capsys):
+    """Catches what is found out by forty runs, one after the other."""
+    line, said = REFUSED[case]
+    out = tmp_path / "sweep"
+    assert main(["sweep", "--out", str(out), *line.split()]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.startswith("ornstein: ")
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+def until(condition) -> None:
+    end = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+
+
+def test_a_killed_sweep_ends_with_the_table_of_single_runs(rows, tmp_path, capsys):
+    """Three runs, SIGKILL in the second; then the grid grows by one that fails.
+
+    Catches orphans, settings that do not reach their run, and runs that are redone.
+    """
+    out, common = tmp_path / "sweep", ["--data", str(rows), "--target", "y", *RUN]
+    call = ["sweep", "--out", str(out), "--over", "seed=0,4", "--", "train", *common]
+    parent = subprocess.Popen([sys.executable, "-m", "ornstein", *call])
+    second = out / "runs" / "seed=4"
+    steps = second / "metrics.jsonl"
+    has_begun = lambda: steps.exists() and steps.stat().st_size > 0
+    until(lambda: has_begun() or parent.poll() is not None)
+    parent.kill()
+    assert parent.wait() == -signal.SIGKILL
+    first = (out / "runs" / "seed=0" / "result.json").read_bytes()
+    assert not (second / "result.json").exists()
+    assert main(["sweep", "--out", str(out)]) == 0
+    assert "of which 1 are finished" in capsys.readouterr().out
+    assert (out / "runs" / "seed=0" / "result.json").read_bytes() == first
+    assert len(json.loads((second / "calls.json").read_text())["calls"]) == 2
+    found = json.loads((out / "table.json").read_text())["rows"]
+    for seed, row in zip((0, 4), found, strict=True):
+        alone = tmp_path / f"alone-{seed}"
+        args = ["train", *common, "--seed", str(seed), "--out", str(alone)]
+        assert main(args) == 0
+        result = json.loads((alone / "result.json").read_text())
+        for name in ("nll", "rmse", "elbo", "num_parameters"):
+            assert row[name] == pytest.approx(result[name], rel=1e-5), name
+    assert found[0]["nll"] != found[1]["nll"]
+    capsys.readouterr()
+    call[call.index("seed=0,4")] = "seed=0,4,-1"
+    assert main([*call[:3], "--json", *call[3:]]) == 1
+    said = capsys.readouterr()
+    assert "1 of 3 runs failed, seed=-1 with" in said.err
+    assert not said.out
+
+
+def test_a_command_whose_parent_is_gone_does_not_begin(rows, tmp_path):
+    """Catches an orphan that was still starting, and takes a folder from the next."""
+    args = ["train", "--data", str(rows), "--target", "y", *RUN]
+    done = subprocess.run(
+        [sys.executable, "-m", "ornstein.cli._watched", *args],
+        stdin=subprocess.DEVNULL,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 143
+    assert sorted(os.listdir(tmp_path)) == ["rows.csv"]
