@@ -20,6 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.multihost_utils import broadcast_one_to_all
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ._kinds import check_kind
@@ -238,9 +239,7 @@ def agreed(mesh: Mesh | None, *numbers: int) -> list[int]:
     """The first process's numbers, in all that share a mesh: what a clock decides."""
     if mesh is None or not mesh.is_multi_process:
         return list(numbers)
-    from jax.experimental import multihost_utils
-
-    return np.asarray(multihost_utils.broadcast_one_to_all(np.array(numbers))).tolist()
+    return np.asarray(broadcast_one_to_all(np.array(numbers))).tolist()
 
 
 def check_no_files(mesh: Mesh | None, name: str, remedy: str) -> None:
