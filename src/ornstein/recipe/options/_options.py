@@ -192,7 +192,7 @@ class NetworkOptions:
             all N(0, 1) a priori; for images lenet, alexnet, vgg16, resnet-DEPTH (20,
             32, 44, 56, 110 for small ones, 18, 34, 50 for large ones) or
             wide-resnet-DEPTH-WIDTH, such as wide-resnet-28-10.
-        network_width: multiplies channels and features of lenet, alexnet, vgg16, resnet.
+        network_width: multiplies channels and features: lenet, alexnet, vgg16, resnet.
         norm: of vgg16, resnet and wide-resnet: batch normalisation, filter response
             normalisation, or none (residual ones then start by Fixup).
         pretrained: start from weights of torchvision's layout, for alexnet, vgg16,
