@@ -153,13 +153,11 @@ class NetworkOptions:
             all N(0, 1) a priori; for images lenet, alexnet, vgg16, resnet-DEPTH (20,
             32, 44, 56, 110 for small ones, 18, 34, 50 for large ones) or
             wide-resnet-DEPTH-WIDTH, such as wide-resnet-28-10.
-        network_width: multiplies the channels and features of lenet, alexnet, vgg16 and
-            resnet.
+        network_width: multiplies channels and features: lenet, alexnet, vgg16, resnet.
         norm: of vgg16, resnet and wide-resnet: batch normalisation, filter response
             normalisation, or none (residual ones then start by Fixup).
         pretrained: start from weights of torchvision's layout, for alexnet, vgg16,
-            resnet-18, resnet-34 and resnet-50: a safetensors file, or OWNER/NAME of the
-            Hugging Face hub.
+            resnet-18, -34 and -50: a safetensors file, or the hub's OWNER/NAME.
         pretrained_head: also from its last layer, whose classes must be the data's.
     """
 
@@ -315,12 +313,11 @@ class TrainingOptions:
         clip: largest norm of the gradient.
         accumulate: parts that each batch is cut into, for less memory.
         rematerialise: recompute in the backward pass instead of storing.
-        regularise_dynamics: nats per example for each unit of the roughness of the
-            hidden units over depth, so that fewer steps solve them.
+        regularise_dynamics: nats per example for each unit of the hidden units'
+            roughness over depth, so that fewer steps solve them.
         roughness_order: the derivative over depth whose square is that roughness; 2
             for the networks odenet and hyper-odenet alone.
-        on_nonfinite: at a batch whose loss or gradient is not a number: stop, or skip
-            it and count it; ten in a row are skipped, and one more stops.
+        on_nonfinite: stop at a batch that is no number, or skip up to ten in a row.
         patience: validations without progress before it stops; there is one after each
             epoch, with --steps after about 500 steps.
         test_draws: functions averaged over in tests and predictions.
