@@ -36,7 +36,7 @@ def call(folder: Path, data: Path, engine: str, workers: int) -> list[str]:
     args = [sys.executable, "-m", "ornstein", "sweep", "--out", str(folder)]
     args += ["--engine", engine, "--workers", str(workers)]
     args += [part for axis in OVER for part in ("--over", axis)]
-    run = ["train", "--data", str(data), "--target", "y", "--steps", "20"]
+    run = ["train", "--data", str(data), "--target", "y", "--steps", "200"]
     return [*args, "--", *run, "--test-draws", "8"]
 
 
@@ -45,8 +45,8 @@ def num_finished(folder: Path) -> int:
 
 
 def is_under_way(folder: Path) -> bool:
-    """Whether a run has begun, and has no result."""
-    begun = list(folder.glob("runs/*/config.json"))
+    """Whether a run has trained for some steps, and has no result."""
+    begun = [p for p in folder.glob("runs/*/metrics.jsonl") if p.stat().st_size]
     return any(not path.with_name("result.json").exists() for path in begun)
 
 

@@ -215,6 +215,17 @@ def test_workers_share_the_cores(monkeypatch):
         assert shares_of_cores(number) == expected
 
 
+def test_cores_are_taken_for_a_start_and_given_back(monkeypatch):
+    """Catches a sweep that is kept to its last run's cores, on any number of cores."""
+    now = [{0, 1, 2}]
+    give = lambda _, cores: now.append(set(cores))
+    monkeypatch.setattr(_job.os, "sched_getaffinity", lambda _: now[-1], raising=False)
+    monkeypatch.setattr(_job.os, "sched_setaffinity", give, raising=False)
+    with _job._kept_to([1]):
+        assert now[-1] == {1}
+    assert now == [{0, 1, 2}, {1}, {0, 1, 2}]
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone has it")
 def test_a_run_is_kept_to_its_cores(tmp_path: Path):
     """Catches a share that its process never hears of, or that its parent keeps.
