@@ -32,9 +32,9 @@ def test_several_runs_go_where_one_stands(classes, ensemble, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     before = (classes / "report.html").read_bytes()
     assert main(["report", str(classes), str(ensemble)]) == 0
-    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text("main")
-    assert "Side by side" in text
-    assert "Which to take" in text
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "Side by side" in page.text("main")
+    assert "Which to take" in page.text("dt")
     assert (classes / "report.html").read_bytes() == before
     assert main(["report", str(classes), str(ensemble)]) == 2
     assert main(["report", str(classes), str(ensemble), "--overwrite"]) == 0
