@@ -73,7 +73,7 @@ def test_another_network_of_the_same_arrays_is_refused(name, change, folders, tm
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_same_network_built_again_is_not(name, folders, tmp_path):
-    """Catches (seen) settings with the address of an activation in them."""
+    """Catches settings with the address of an activation in them."""
     shutil.copytree(folders / name, tmp_path / "samples")
     again = go(NETWORKS[name](), tmp_path / "samples")
     for i, leaf in enumerate(jax.tree.leaves(again.positions)):

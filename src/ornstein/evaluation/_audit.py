@@ -18,6 +18,7 @@ from ..functions import (
     HeldAtPrior,
     PosteriorParts,
 )
+from ..likelihood import AbstractLocationScaleLikelihood
 from ..prediction import (
     Fitted,
     FittedByDraw,
@@ -151,7 +152,7 @@ def audit(
             twin = retraining.train(model, name)
             trained = compare.with_fit(twin, f"trained {name}", "twin")
             relatives.append(trained)
-            if is_broken(trained) and _learns_scale(fit):
+            if is_broken(trained) and _lost_scale(twin, fit):
                 rescaled = _like(fit, twin.model, twin.state)
                 named = f"{trained.name}, at the fit's noise scale"
                 relatives.append(compare.with_fit(rescaled, named, "rescaled"))
@@ -280,9 +281,16 @@ def _twins(model: AbstractRandomFunction) -> dict[str, AbstractRandomFunction]:
     return found
 
 
-def _learns_scale(fit: Fitted) -> bool:
-    """Whether the likelihood has a scale of its own, which may collapse with points."""
-    return set(jax.tree.leaves(fit.likelihood.labels())) - {FROZEN} != set()
+def _lost_scale(twin: Fitted, fit: Fitted) -> bool:
+    """Whether a learned noise scale is less than half of the fit's, which has one."""
+    ours, found = fit.likelihood, twin.likelihood
+    if not isinstance(ours, AbstractLocationScaleLikelihood):
+        return False
+    if not isinstance(found, AbstractLocationScaleLikelihood):
+        return False
+    is_learned = not set(jax.tree.leaves(ours.labels())) <= {FROZEN}
+    change = np.mean(np.asarray(found.log_scale) - np.asarray(ours.log_scale))
+    return is_learned and bool(change < -math.log(2))
 
 
 def _has_points(model: AbstractRandomFunction, fit: Fitted) -> bool:

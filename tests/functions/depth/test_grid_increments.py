@@ -117,12 +117,12 @@ def test_two_times_are_not_at_one_place():
     "times", [(), (0.0,), (0.0, 1.0, 0.5), (0.0, 0.5, 0.5, 1.0), (0.0, np.nan, 1.0)]
 )
 def test_times_that_are_no_grid_are_refused(times):
-    """Catches (seen) increments over no time, or over less."""
+    """Catches increments over no time, or over less."""
     with pytest.raises(ValueError, match="`times` must be two or more that increase"):
         GridIncrements(times)
 
 
 def test_a_grid_that_ends_too_early_is_refused():
-    """Catches (seen) a sentence of steps, none of which would do."""
+    """Catches a sentence of steps, none of which would do."""
     with pytest.raises(ValueError, match="from 0 to 0.5, and the solve runs from 0 to"):
         network(Fixed(0.25), GridIncrements((0.0, 0.25, 0.5)))
