@@ -192,10 +192,11 @@ def gathered(tree: PyTree, mesh: Mesh | None) -> PyTree:
         is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         if not leaf.is_fully_addressable:
             leaf = _across_processes(leaf, whole)
-        here = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+        data = jax.random.key_data(leaf) if is_key else leaf
+        here = jnp.asarray(np.asarray(data))
         if is_key:
             return jax.random.wrap_key_data(here, impl=jax.random.key_impl(leaf))
-        return jnp.asarray(here)
+        return here
 
     return jax.tree.map(gather, tree)
 

@@ -310,9 +310,12 @@ def fit(
     )
     if _keeps_in_memory(data) if in_memory is None else in_memory:
         on_device = everywhere(jax.tree.map(jnp.asarray, data), mesh)
-        loop = InMemory(trainer, on_device, min(num_steps, MAX_STEPS), mesh)
+        num_at_once = min(num_steps, MAX_STEPS)
+        loop = InMemory(
+            trainer=trainer, data=on_device, max_steps=num_at_once, mesh=mesh
+        )
     else:
-        loop = BatchByBatch(trainer, data, mesh)
+        loop = BatchByBatch(trainer=trainer, data=data, mesh=mesh)
     session = Session(
         trainer=trainer,
         loop=loop,
