@@ -81,7 +81,9 @@ def main() -> int:
     whole = options.out / "undisturbed"
     args = call(whole, data, "processes", options.workers)
     subprocess.run(args, check=True)
-    found: dict[str, Any] = {"undisturbed_seconds": round(time.monotonic() - started, 1)}
+    found: dict[str, Any] = {
+        "undisturbed_seconds": round(time.monotonic() - started, 1)
+    }
     expected = (whole / "table.csv").read_bytes()
     for engine in options.engines:
         started, folder = time.monotonic(), options.out / engine
