@@ -12,6 +12,7 @@ sums. A mesh is `jax.make_mesh(shape, names)` with some of these names:
 
 import contextlib
 import contextvars
+import logging
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +27,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from ._kinds import check_kind
 from ._sentence import Option, OptionError
 from ._types import Array, PyTree
+
+logger = logging.getLogger("ornstein")
 
 ROWS = ("data", "fsdp")
 """Axes that cut rows."""
@@ -51,6 +54,17 @@ def checked_mesh(mesh: Mesh | None, axes: tuple[str, ...], door: str) -> Mesh | 
     """
     if mesh is None:
         shared = _SHARED.get()
+        for name, size in {} if shared is None else shared.shape.items():
+            # What is trained or sampled is predicted afterwards, draw by draw.
+            if name not in (*axes, DRAWS) and size > 1 and door in ("fit", "sample"):
+                logger.warning(
+                    "The %d devices along %r of the mesh do the same here: `%s` can "
+                    "use %s.",
+                    size,
+                    name,
+                    door,
+                    _listed(axes),
+                )
         return shared if num_along(shared, axes) > 1 else None
     check_kind("mesh", mesh, Mesh, "mesh=jax.make_mesh((4,), ('data',))")
     for name, size in mesh.shape.items():
@@ -88,7 +102,15 @@ def without(mesh: Mesh | None, axis: str) -> Mesh | None:
     return Mesh(mesh.devices, names)
 
 
-def check_divides(mesh: Mesh | None, axes: tuple[str, ...], name: str, count: int):
+def check_divides(
+    mesh: Mesh | None,
+    axes: tuple[str, ...],
+    name: str,
+    count: int,
+    *,
+    times: int = 1,
+    most: float | int = math.inf,
+) -> None:
     """Refuse a number that the devices along some axes do not divide.
 
     Args:
@@ -96,23 +118,26 @@ def check_divides(mesh: Mesh | None, axes: tuple[str, ...], name: str, count: in
         axes: whose devices share the work.
         name: of the number.
         count: how many there are to share.
+        times: parts in which they are shared, one after the other.
+        most: how many there can be.
 
     Raises:
         ValueError: if some device would have more than another.
     """
-    size = num_along(mesh, axes)
+    size = num_along(mesh, axes) * times
     if count % size:
         below, above = count - count % size, count + size - count % size
-        near = f"{above}" if below == 0 else f"{below} or {above}"
+        near = " or ".join(f"{n}" for n in (below, above) if 0 < n <= most)
         named = [axis for axis in axes if mesh is not None and axis in mesh.shape]
         raise OptionError(
-            "{} of {} cannot be shared equally by the {} devices along {} of {mesh}: "
-            "take {}, or fewer devices there.",
+            "{} of {}{} cannot be shared equally by the {} devices along {} of {mesh}: "
+            "take {}fewer devices there.",
             Option(name),
             count,
-            size,
+            f", in {times} parts," if times > 1 else "",
+            size // times,
             _listed(named),
-            near,
+            f"{near}, or " if near else "",
         )
 
 

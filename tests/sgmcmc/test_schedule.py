@@ -34,6 +34,15 @@ def test_cyclical():
     np.testing.assert_array_equal(only, np.where(part >= 0.35, 1.5, 0.0))
 
 
+def test_a_long_cycle_has_no_step_of_nothing():
+    """Catches (seen) 1 + cos that rounds to 0: kinetic temperatures that are no
+    numbers, and momenta that are lost."""
+    length = 20_000
+    steps = np.asarray(Cyclical(0.1, length)(jnp.arange(length - 5, length)))
+    expected = 0.1 * (np.pi / 2 * np.arange(5, 0, -1) / length) ** 2
+    np.testing.assert_allclose(steps, expected, rtol=1e-2)
+
+
 @pytest.mark.parametrize("gamma", [0.5, 0.3, 1.01])
 def test_polynomial_outside_eq_40_is_refused(gamma):
     with pytest.raises(ValueError, match=r"gamma` must be in \(1/2, 1\], got"):

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
+from ornstein.cli._sweep import _jobs
+from ornstein.sweep import Grid
+from ornstein.sweep._folder import SweepFolder, at_work
 
 RUN = ["--model", "mean-field", "--steps", "30", "--width", "3", "--test-draws", "4"]
 
@@ -136,3 +139,20 @@ def test_a_command_whose_parent_is_gone_does_not_begin(rows, tmp_path):
     )
     assert done.returncode == 143
     assert sorted(os.listdir(tmp_path)) == ["rows.csv"]
+
+
+def test_calls_that_go_on_have_the_mesh_and_the_folder(tmp_path: Path):
+    """Catches (seen) a run that goes on with one device, and data that are looked for
+    in the folder of the second call."""
+    grid = Grid.parse(["seed=0,1"])
+    words = ("train", "--data", "rows.csv", "--mesh", "data=2")
+    with at_work(tmp_path / "sweep", words, grid, "ornstein sweep"):
+        begun = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        jobs = _jobs(SweepFolder.open("sweep"), {})
+    finally:
+        os.chdir(begun)
+    assert all(job.resume[-2:] == ["--mesh", "data=2"] for job in jobs)
+    assert {job.working for job in jobs} == {begun}
+    assert all(job.folder.parent == tmp_path / "sweep" / "runs" for job in jobs)

@@ -47,6 +47,7 @@ REFUSED = {
     "twice": (["seed=0,1", "seed=2"], "`seed` twice"),
     "two spellings": (["batch-size=8,9", "batch_size=2"], "`batch_size` twice"),
     "value twice": (["seed=0..3,2"], "has 2 twice"),
+    "number twice": (["lr=1e-3,0.001"], "has 0.001 twice"),
     "empty range": (["seed=4..0"], "empty range: write 0..4"),
     "empty value": (["seed=1,,2"], "empty value"),
     "one run": (["seed=0", "width=3"], "grid of one run"),
@@ -72,3 +73,11 @@ def test_a_grid_grows_and_never_shrinks():
     assert grid.extended(Grid.parse(["seed=0,2", "width=3"])) is None
     assert grid.extended(Grid.parse(["seed=0,1"])) is None
     assert grid.extended(Grid.parse(["seed=0,1", "width=3", "depth=1"])) is None
+
+
+def test_a_number_in_another_spelling_is_no_further_value():
+    """Catches (seen) a run that is there twice: its standard error is too small."""
+    begun = Grid.parse(["lr=1e-3,3e-3"])
+    joined = begun.extended(Grid.parse(["lr=0.001,0.003,0.01"]))
+    assert joined is not None
+    assert joined.values == {"lr": ("1e-3", "3e-3", "0.01")}

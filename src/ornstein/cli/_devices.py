@@ -10,11 +10,12 @@ from .._mesh import CHAINS, DRAWS, ROWS
 _AXES = (*ROWS, DRAWS, CHAINS)
 
 
-def mesh_of(text: str | None) -> Mesh | None:
+def mesh_of(text: str | None, command: str = "train") -> Mesh | None:
     """The mesh that a flag says, such as `data=4,chains=2`.
 
     Args:
         text: axes and how many devices lie along each; `None` for one device.
+        command: that it was given to.
 
     Raises:
         ValueError: for axes that nothing uses, numbers that are none, or more devices
@@ -29,6 +30,11 @@ def mesh_of(text: str | None) -> Mesh | None:
             raise ValueError(
                 f"--mesh takes axes ({', '.join(_AXES)}), each once and with a number "
                 f"of devices, such as --mesh data=4,chains=2; got {text!r}."
+            )
+        if axis == CHAINS and command in ("predict", "evaluate"):
+            raise ValueError(
+                f"--mesh {text}: `ornstein {command}` runs no chains; give data or "
+                "draws."
             )
         sizes[axis] = int(number)
     needed, there = math.prod(sizes.values()), jax.devices()

@@ -91,7 +91,8 @@ def main(args: Sequence[str] | None = None) -> int:
             _cache_programs()
             command = parse(args, COMMANDS)
             terminal = Terminal(is_json=command.json)
-            with shared_mesh(mesh_of(getattr(command, "mesh", None))):
+            name = type(command).__name__.lower()
+            with shared_mesh(mesh_of(getattr(command, "mesh", None), name)):
                 typed = shlex.join(["ornstein", *args])
                 terminal.result(command.run(terminal, typed))
     except Terminated:

@@ -272,21 +272,31 @@ def _jobs(sweep: SweepFolder, environ: Mapping[str, str]) -> list[Job]:
     flags = flags_of(Sweep.commands[name])
     jobs = []
     for cell in sweep.cells:
-        folder = sweep.run(cell)
+        folder = sweep.run(cell).absolute()
         start = [*sweep.words, *_args(cell, flags), "--out", str(folder)]
         jobs.append(
             Job(
                 cell.name,
-                folder.absolute(),
+                folder,
                 sweep.log(cell).absolute(),
                 sweep.end(cell).absolute(),
                 start=[*program, *start],
-                resume=[*program, name, "--resume", str(folder)],
+                resume=[*program, name, "--resume", str(folder), *_mesh(start)],
                 environ=environ,
-                working=Path.cwd(),
+                working=sweep.working,
             )
         )
     return jobs
+
+
+def _mesh(args: list[str]) -> list[str]:
+    """`--mesh`, which a run that goes on has to be told again."""
+    for i, arg in enumerate(args):
+        if arg == "--mesh":
+            return args[i : i + 2]
+        if arg.startswith("--mesh="):
+            return [arg]
+    return []
 
 
 def _args(cell: Cell, flags: list[str]) -> list[str]:

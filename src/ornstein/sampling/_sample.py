@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from .._kinds import check_key, check_kind
-from .._mesh import CHAINS, ROWS, checked_mesh, everywhere, put_rows
+from .._mesh import CHAINS, ROWS, checked_mesh, everywhere, num_along, put_rows
 from .._types import Params, PRNGKeyArray, PyTree
 from ..functions import (
     SDEBNN,
@@ -242,6 +242,14 @@ def _put(potential: Potential, kernel: AbstractKernel, mesh: Mesh | None) -> Pot
     """On every device; but its rows cut where every step sees all of them."""
     rows = potential.x, potential.y
     potential = everywhere(potential, mesh)
-    if mesh is None or kernel.is_minibatch:
+    size = num_along(mesh, ROWS)
+    why = ""
+    if kernel.is_minibatch:
+        why = f"each step of `{type(kernel).__name__}` sees a batch alone"
+    elif potential.num_data % size:
+        why = f"they do not divide the {potential.num_data} rows"
+    if mesh is None or size == 1 or why:
+        if size > 1:
+            logger.warning("The %d devices for rows do the same: %s.", size, why)
         return potential
     return eqx.tree_at(lambda p: (p.x, p.y), potential, put_rows(rows, mesh))

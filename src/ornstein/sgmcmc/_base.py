@@ -28,7 +28,8 @@ class SGState(AbstractState):
 
     Attributes:
         position: where the chain is.
-        momentum: v, the last move; zeros where nobody has set it.
+        momentum: v, the last move; zeros where nobody has set it. A kernel with other
+            step sizes takes it as it is: multiply it by their ratio.
         num_steps: steps done, which schedules are read at.
         adapted: a preconditioner or a thermostat; `None` for kernels without.
     """

@@ -96,7 +96,8 @@ class Cyclical(eqx.Module):
 
     def __call__(self, step: Int[Array, "*steps"]) -> Float[Array, "*steps"]:
         """The number at a step."""
-        return 0.5 * self.peak * (1.0 + jnp.cos(jnp.pi * self._part(step)))
+        # The same as (1 + cos π r) / 2, which rounds to 0 before a long cycle ends.
+        return self.peak * jnp.cos(0.5 * jnp.pi * self._part(step)) ** 2
 
     def is_sampling(self, step: Int[Array, "*steps"]) -> Bool[Array, "*steps"]:
         """Whether the cycle is in the phase in which samples are taken."""

@@ -24,11 +24,13 @@ class SweepFolder:
         path: of the folder.
         words: the command of one run, without the options of the grid.
         grid: what varies.
+        working: the folder that relative paths of the command are from.
     """
 
     path: Path
     words: tuple[str, ...]
     grid: Grid
+    working: Path
 
     @classmethod
     def open(cls, path: str | Path) -> "SweepFolder":
@@ -52,6 +54,7 @@ class SweepFolder:
             found = read_json(file)
             values = {name: tuple(v) for name, v in found["grid"].items()}
             words = tuple(found["command"])
+            working = Path(found.get("working", Path.cwd()))
             texts = [
                 *words,
                 *values,
@@ -64,7 +67,7 @@ class SweepFolder:
                 f"{file} is damaged: put it back, or begin the sweep again in another "
                 "folder."
             ) from error
-        return cls(path, words, Grid(values))
+        return cls(path, words, Grid(values), working)
 
     @property
     def cells(self) -> list[Cell]:
@@ -118,18 +121,21 @@ def at_work(
         there = SweepFolder.open(path)
         _check_same(there, words)
         grid = _extended(there, grid)
-        words = there.words
+        words, working = there.words, there.working
     elif not words or grid is None:
         raise FileNotFoundError(
             f"{path} is not a sweep to go on with: give what varies and, after `--`, "
             "the command of one run."
         )
+    else:
+        working = Path.cwd()
     path.mkdir(parents=True, exist_ok=True)
     with lock_folder(path):
-        sweep = SweepFolder(path, tuple(words), grid)
+        sweep = SweepFolder(path, tuple(words), grid, working)
         content: dict[str, Any] = {
             "command": list(words),
             "grid": {name: list(values) for name, values in grid.values.items()},
+            "working": str(working),
             "version": __version__,
             "call": command,
         }

@@ -116,25 +116,24 @@ class Grid:
         """
         if set(self.values) != set(other.values):
             return None
-        if any(
-            set(self.values[name]) - set(other.values[name]) for name in self.values
-        ):
-            return None
-        return Grid(
-            {
-                name: tuple(dict.fromkeys((*ours, *other.values[name])))
-                for name, ours in self.values.items()
-            }
-        )
+        joined = {}
+        for name, ours in self.values.items():
+            # 1e-3 and 0.001 are one value, under the name that it had first.
+            known = {typed(value): value for value in ours}
+            theirs = {typed(value): value for value in other.values[name]}
+            if set(known) - set(theirs):
+                return None
+            joined[name] = tuple((theirs | known)[key] for key in known | theirs)
+        return Grid(joined)
 
 
 def _values(text: str, listed: str) -> Iterator[str]:
     seen = set()
     for part in listed.split(","):
         for value in _expanded(text, part.strip()):
-            if value in seen:
+            if typed(value) in seen:
                 raise OptionError("{over} {} has {} twice: give it once.", text, value)
-            seen.add(value)
+            seen.add(typed(value))
             yield value
 
 
@@ -162,3 +161,19 @@ def _expanded(text: str, part: str) -> Iterable[str]:
             MAX_RUNS,
         )
     return map(str, range(first, last + 1))
+
+
+def typed(value: str) -> int | float | str:
+    """A setting as a number, if it is one.
+
+    Args:
+        value: as it was typed.
+    """
+    for kind in (int, float):
+        try:
+            number = kind(value)
+        except ValueError:
+            continue
+        if math.isfinite(number) and "_" not in value:
+            return number
+    return value

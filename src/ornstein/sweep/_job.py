@@ -139,7 +139,6 @@ class Attempt:
         job = self.job
         has_begun = (job.folder / "config.json").is_file()
         args = [sys.executable, *(job.resume if has_begun else job.start)]
-        job.end.unlink(missing_ok=True)
         self._began = time.monotonic()
         with job.log.open("ab") as log, _kept_to(self._cores):
             log.write(f"$ {shlex.join(args)}\n".encode())

@@ -11,6 +11,7 @@ from .._files import write_atomically
 from ..recipe import commit, versions
 from ..train import RunFolder
 from ._folder import SweepFolder
+from ._grid import typed
 from ._job import is_done
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def read_table(sweep: SweepFolder | str | Path) -> SweepTable:
             for name, value in result.items()
             if name not in settings and _is_score(name, value)
         }
-        own = {option: _typed(value) for option, value in cell.settings.items()}
+        own = {option: typed(value) for option, value in cell.settings.items()}
         rows.append({"run": cell.name, **own, **scores})
     return SweepTable(rows, settings, missing, seconds, sorted(devices))
 
@@ -148,18 +149,6 @@ def _is_score(name: str, value: Any) -> bool:
     """Numbers, and what is none because it is not finite; not how long it took."""
     is_number = value is None or type(value) in (bool, int, float)
     return is_number and "seconds" not in name
-
-
-def _typed(value: str) -> int | float | str:
-    """A setting as a number, if it is one."""
-    for kind in (int, float):
-        try:
-            number = kind(value)
-        except ValueError:
-            continue
-        if math.isfinite(number) and "_" not in value:
-            return number
-    return value
 
 
 def _numbers(values: "pd.Series[float]") -> dict[str, float | None]:

@@ -261,7 +261,8 @@ def fit(
             "parts: choose a batch size that it divides."
         )
     num_rows = batch_size // accumulate
-    check_divides(mesh, ROWS, "batch_size", num_rows)
+    several = {"times": accumulate, "most": num_data}
+    check_divides(mesh, ROWS, "batch_size", batch_size, **several)
     if regularise_dynamics is not None:
         with_roughness(model, regularise_dynamics.order)  # refuses what cannot be
     draw = _check_fits(model, likelihood, data, state, num_rows)

@@ -42,7 +42,8 @@ _SYSTEM_ERROR = re.compile(r"os_error_code='(\d+)'")
 _DAMAGE = (AttributeError, KeyError, MemoryError, OSError, OverflowError)
 _DAMAGE += (TypeError, ValueError)
 # What says nothing about the checkpoint itself.
-_OF_THE_READER = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+_OF_THE_READER = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
+_OF_THE_READER |= {errno.ENOMEM, errno.EIO, errno.ESTALE}
 
 
 def save_checkpoint(
@@ -261,7 +262,10 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     }
     stored = [name for name, array in arrays.items() if array.size]
     like = {f"{i:06d}": arrays[name] for i, name in enumerate(stored)}
-    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
+    with (
+        _system_errors(),
+        ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer,
+    ):
         numbered = checkpointer.restore(
             (path / "arrays").absolute(), args=ocp.args.StandardRestore(like)
         )
