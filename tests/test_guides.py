@@ -143,6 +143,7 @@ ELSEWHERE = {
     "my_service": "tests/test_service_page.py",
     "pytorch": "tests/torch_bridge/test_guide.py",
     "several_devices": "tests/mesh/test_mesh.py",
+    "sweep": "tests/sweep/test_table.py",
 }
 NOT_RUN = {
     "pretrained": "needs the weights of a ResNet-50, 100 MB from the network",
