@@ -26,6 +26,7 @@ LAYERS = (
         "version",
         "lazy",
         "tree",
+        "normals",
         "sentence",
         "kinds",
         "files",

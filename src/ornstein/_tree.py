@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ._normals import standard_normal
 from ._types import Array, Params, PRNGKeyArray, PyTree
 
 _SMALL = 2**14
@@ -99,18 +100,12 @@ def normal_like(tree: Params, *, key: PRNGKeyArray) -> Params:
 
     Drawn packed: each draw is a loop of its own in the compiled program, and takes a
     fifth of a second to compile.
-
-    Drawn by threefry's older form, which turns one hash into two words where the newer
-    one keeps a single word of each: a third less time for what is over half of a step
-    of SGLD. What it gives up is cutting a *single* array's draw over several devices.
     """
     shapes = jax.eval_shape(pack, tree)
     keys = jax.random.split(key, len(shapes))
-    with jax.threefry_partitionable(False):
-        drawn = [
-            jax.random.normal(k, a.shape, a.dtype)
-            for k, a in zip(keys, shapes, strict=True)
-        ]
+    drawn = [
+        standard_normal(k, a.shape, a.dtype) for k, a in zip(keys, shapes, strict=True)
+    ]
     return unpack(drawn, tree)
 
 

@@ -3,7 +3,17 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
+from jaxtyping import (
+    Array,
+    ArrayLike,
+    Bool,
+    Float,
+    Int,
+    PRNGKeyArray,
+    PyTree,
+    Shaped,
+    UInt32,
+)
 
 RealScalar: TypeAlias = float | int | Float[Array, ""] | Int[Array, ""]
 """A time, a rate, a weight: a Python number or an array without axes."""
@@ -25,5 +35,6 @@ __all__ = [
     "PyTree",
     "RealScalar",
     "Shaped",
+    "UInt32",
     "VectorField",
 ]

@@ -3,9 +3,9 @@
 import math
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 
+from .._normals import standard_normal
 from .._types import Array, ArrayLike, Float, PRNGKeyArray
 from ._base import AbstractLeafPrior, check_scale, check_shape
 
@@ -41,7 +41,7 @@ class GaussianPrior(AbstractLeafPrior):
     ) -> Float[Array, "*shape"]:
         """See `AbstractLeafPrior`."""
         mean, scale = self._like(like)
-        return mean + scale * jax.random.normal(key, like.shape, like.dtype)
+        return mean + scale * standard_normal(key, like.shape, like.dtype)
 
     def leaf_cross_entropy(
         self, mean: Float[Array, "*shape"], scale: Float[Array, "*shape"]

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from .._normals import standard_normal
 from .._types import Array, Float, PRNGKeyArray, PyTree, Shaped
 
 
@@ -153,7 +154,9 @@ class Increments(eqx.Module):
         for dtype, dtype_key in zip(dtypes, keys, strict=True):
             mine = [i for i, (_, other) in enumerate(self.shapes) if other == dtype]
             sizes = [math.prod(self.shapes[i][0]) for i in mine]
-            flat = jr.normal(dtype_key, (sum(sizes),), dtype) * scale.astype(dtype)
+            flat = standard_normal(dtype_key, (sum(sizes),), dtype) * scale.astype(
+                dtype
+            )
             start = 0
             for i, size in zip(mine, sizes, strict=True):
                 out[i] = flat[start : start + size].reshape(self.shapes[i][0])

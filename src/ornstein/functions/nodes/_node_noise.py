@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
 
+from ..._normals import standard_normal
 from ..._tree import normal_like
 from ..._types import Array, Float, PRNGKeyArray
 from .._softplus import softplus, softplus_inverse
@@ -108,7 +109,7 @@ class NodeMixture(eqx.Module):
             first = jax.random.randint(deal_key, (), 0, num)
             mean, scale = jnp.roll(mean, first, axis=0), jnp.roll(scale, first, axis=0)
         num_hands = -(-num_rows // num)
-        noise = jax.random.normal(key, (num_hands, *mean.shape), mean.dtype)
+        noise = standard_normal(key, (num_hands, *mean.shape), mean.dtype)
         z = mean[None] + scale[None] * noise
         return z.reshape(num_hands * num, -1)[:num_rows]
 

@@ -7,6 +7,7 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 
+from ..._normals import standard_normal
 from ..._tree import normal_like
 from ..._types import Array, Float, Params, PRNGKeyArray
 from ...prior import AbstractPrior
@@ -37,7 +38,7 @@ class JointNormal(AbstractDeviation):
     def sample(self, mode: Params, *, key: PRNGKeyArray) -> Params:
         """See `AbstractDeviation`."""
         flat, unravel = jax.flatten_util.ravel_pytree(mode)
-        z = jax.random.normal(key, flat.shape, self.root.dtype)
+        z = standard_normal(key, flat.shape, self.root.dtype)
         return unravel((self.root @ z).astype(flat.dtype))
 
 

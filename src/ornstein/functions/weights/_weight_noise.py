@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..._normals import standard_normal
 from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ...network import Network, as_network
 from ...nn import AbstractLayer, Layer, PerRow, layers_of
@@ -145,7 +146,7 @@ class _LocalLayer(eqx.Module):
         # Zero where all inputs are (an image's border): there the root has no slope.
         scale = jnp.sqrt(jnp.maximum(variance, jnp.asarray(1e-30, variance.dtype)))
         normal_key = _own_key(self.noise_key)
-        return mean + scale * jax.random.normal(normal_key, mean.shape, mean.dtype)
+        return mean + scale * standard_normal(normal_key, mean.shape, mean.dtype)
 
 
 class _FlipoutLayer(eqx.Module):

@@ -1,0 +1,124 @@
+r"""Standard normals by a keyed hash of each number's place.
+
+Noise is most of what a step of stochastic dynamics costs beside its gradient, and on a
+CPU most of that is the generator and the inverse error function. Here three words are
+hashed from the key by JAX's own generator, and bits are those words and a counter
+mixed by multiplications and shifts: a counter-based generator (Salmon et al., 2011)
+whose mixing is triple32 (Wellons, 2018), with a word of the key before each product.
+It is for simulation, not for secrets. ADR 26 has what it was tested with.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._types import Array, Float, PRNGKeyArray, UInt32
+
+_MAX_COUNT = 2**32
+"""Numbers that one key gives: a counter is a word."""
+
+
+def standard_normal(
+    key: PRNGKeyArray, shape: tuple[int, ...] = (), dtype: jnp.dtype | str = "float32"
+) -> Float[Array, "*shape"]:
+    r"""Independent standard normals, as `jax.random.normal` gives, in less time.
+
+    Relative errors of the quantile are below 3e-6, and the largest $|z|$ is 5.5.
+    Numbers of other types than 32 bits or fewer, and more than $2^{32}$ at once, are
+    `jax.random.normal`'s.
+
+    Args:
+        key: randomness: a key of any generator of JAX's.
+        shape: of what is drawn.
+        dtype: its type.
+    """
+    dtype = jax.dtypes.canonicalize_dtype(dtype)
+    if jnp.finfo(dtype).bits > 32 or math.prod(shape) > _MAX_COUNT:
+        return jax.random.normal(key, shape, dtype)
+    return normal_of_bits(random_bits(key, shape)).astype(dtype)
+
+
+def random_bits(key: PRNGKeyArray, shape: tuple[int, ...]) -> UInt32[Array, "*shape"]:
+    """Words of random bits, that of each place a hash of its number.
+
+    Args:
+        key: randomness.
+        shape: of what is drawn.
+    """
+    word = jax.random.bits(key, (3,), jnp.uint32)
+    x = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    for shift, factor, part in zip((17, 11, 15), _FACTORS, word, strict=True):
+        x = x + part
+        x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
+    return x ^ (x >> np.uint32(14))
+
+
+def normal_of_bits(bits: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
+    r"""The normal whose sign is a word's last bit, and whose size its first 24 decide.
+
+    With $y$ the probability of a larger size, $w = -\log(y (2 - y))$ and
+    $x = 1 - y$, the quantile is $x$ times a smooth function of $w$ (Giles, 2012), here
+    one polynomial in $\sqrt{w + 3}$.
+
+    Args:
+        bits: uniform words.
+    """
+    count = (bits >> np.uint32(8)).astype(jnp.int32)  # signed: converted in one step
+    y = (count.astype(jnp.float32) + np.float32(0.5)) * np.float32(2**-24)
+    root = jnp.sqrt(3 - _log(y * (2 - y)))
+    size = (1 - y) * _polynomial(_QUANTILE, root - np.float32(3.1))
+    sign = bits << np.uint32(31)
+    return jax.lax.bitcast_convert_type(
+        jax.lax.bitcast_convert_type(size, jnp.uint32) ^ sign, jnp.float32
+    )
+
+
+def _log(t: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """The logarithm of positive normal numbers, to 2e-7: a third of XLA's time."""
+    word = jax.lax.bitcast_convert_type(t, jnp.int32)
+    exponent = (word - _THREE_QUARTERS) >> 23
+    m = jax.lax.bitcast_convert_type(word - (exponent << 23), jnp.float32) - 1
+    log_two = np.float32(math.log(2))
+    return m * _polynomial(_LOG, m) + exponent.astype(jnp.float32) * log_two
+
+
+def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
+    """By Horner's rule, from the highest power down."""
+    total = jnp.float32(coefficients[0])
+    for coefficient in coefficients[1:]:
+        total = total * x + np.float32(coefficient)
+    return total
+
+
+_FACTORS = (0xED5AD4BB, 0xAC4C1B51, 0x31848BAB)
+"""Of triple32."""
+
+_THREE_QUARTERS = 0x3F400000
+"""The bits of 0.75, from which a mantissa is counted: it is in [0.75, 1.5)."""
+
+# Least largest relative errors, by reweighted least squares on Chebyshev polynomials:
+# of the quantile over x for y from 2^-25 to 1, of log(1 + m) / m.
+_QUANTILE = (
+    8.67925449e-4,
+    -8.48727125e-4,
+    -5.51456729e-3,
+    8.84969301e-3,
+    7.63545699e-3,
+    -3.24061025e-2,
+    4.01023149e-2,
+    -1.50630299e-2,
+    -6.34304855e-2,
+    1.68268084,
+    3.40238094,
+)
+_LOG = (
+    7.93790015e-2,
+    -1.66838651e-1,
+    2.07780035e-1,
+    -2.50926033e-1,
+    3.33072017e-1,
+    -4.99973572e-1,
+    1.00000235,
+)
