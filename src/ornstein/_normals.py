@@ -13,6 +13,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from ._types import Array, Float, PRNGKeyArray, UInt32
 
@@ -21,7 +22,7 @@ _MAX_COUNT = 2**32
 
 
 def standard_normal(
-    key: PRNGKeyArray, shape: tuple[int, ...] = (), dtype: jnp.dtype | str = "float32"
+    key: PRNGKeyArray, shape: tuple[int, ...] = (), dtype: DTypeLike = jnp.float32
 ) -> Float[Array, "*shape"]:
     r"""Independent standard normals, as `jax.random.normal` gives, in less time.
 

@@ -1,0 +1,88 @@
+"""Normals by a keyed hash."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import ndtri
+from scipy.stats import kstest
+
+from ornstein._normals import normal_of_bits, random_bits, standard_normal
+
+NUM_KEYS, NUM_PLACES = 400, 1_000
+WORST_OF_PAIRS = 5.5  # standard errors, of 80,000 pairs: once in 300 such tests
+
+
+def test_the_quantile_is_the_normals():
+    """Catches a wrong coefficient: every size that a word gives, one in 31."""
+    count = np.unique(np.r_[np.arange(2**12), np.arange(0, 2**24, 31), 2**24 - 1])
+    ours = normal_of_bits(jnp.asarray(count << 8, jnp.uint32))
+    exact = -ndtri((count + 0.5) * 2.0**-25)
+    np.testing.assert_allclose(ours, exact, rtol=3e-6, atol=6e-8)
+
+
+def test_signs_are_independent_of_sizes():
+    """Catches a sign that is part of the size: a law with one-sided tails."""
+    bits = jnp.asarray([0, 1, 2**8, 2**8 + 1, 2**32 - 2, 2**32 - 1], jnp.uint32)
+    z = np.asarray(normal_of_bits(bits))
+    np.testing.assert_array_equal(z[::2], -z[1::2])
+    assert z[0] > 5.4
+
+
+def keys_of(how: str) -> jax.Array:
+    """Keys as users make them."""
+    numbers = jnp.arange(NUM_KEYS)
+    if how == "split":
+        return jax.random.split(jax.random.key(1), NUM_KEYS)
+    if how == "seeds":
+        return jax.vmap(jax.random.key)(numbers)
+    return jax.vmap(lambda n: jax.random.fold_in(jax.random.key(2), n))(numbers)
+
+
+@pytest.mark.parametrize("how", ["split", "seeds", "folded in"])
+def test_streams_are_normal_and_independent(how):
+    """Catches keys that shift one stream, and places that share a word."""
+    draw = lambda key: standard_normal(key, (NUM_PLACES,))
+    z = np.asarray(jax.vmap(draw)(keys_of(how)), float)
+    assert kstest(z.ravel(), "norm").pvalue > 1e-4
+    for rows in (z, z.T[:NUM_KEYS]):  # of keys at each place, of places at each key
+        for values in (rows, rows**2, np.sign(rows)):
+            together = np.corrcoef(values) * rows.shape[1] ** 0.5
+            off = together[np.triu_indices(len(rows), 1)]
+            assert abs(off).max() < WORST_OF_PAIRS
+            # Squares of correlations, times their number, are chi-square of one degree.
+            assert abs(np.mean(off**2) - 1) < 5 * (2 / off.size) ** 0.5
+    lag = np.mean(z[:, 1:] * z[:, :-1]) * (z.size - NUM_KEYS) ** 0.5
+    assert abs(lag) < 4
+
+
+def test_each_bit_is_fair_and_flips_half_of_the_others():
+    """Catches a round of the hash that is missing."""
+    bits = np.asarray(random_bits(jax.random.key(0), (2**18,)))
+    planes = np.unpackbits(bits.view(np.uint8).reshape(-1, 4), axis=1)
+    for values in (planes, planes[1:] ^ planes[:-1], planes[4096:] ^ planes[:-4096]):
+        error = (values.mean(axis=0) - 0.5) * 2 * len(values) ** 0.5
+        assert abs(error).max() < 5
+
+
+def test_types_shapes_and_generators():
+    key = jax.random.key(3)
+    assert standard_normal(key).shape == ()
+    assert standard_normal(key, (0, 4)).shape == (0, 4)
+    assert standard_normal(key, (5,), jnp.bfloat16).dtype == jnp.bfloat16
+    with jax.enable_x64(True):
+        z = standard_normal(key, (3,), jnp.float64)
+        np.testing.assert_array_equal(z, jax.random.normal(key, (3,), jnp.float64))
+    for other in (jax.random.PRNGKey(3), jax.random.key(3, impl="rbg")):
+        assert np.isfinite(standard_normal(other, (7,))).all()
+    flat = standard_normal(key, (6,))
+    np.testing.assert_array_equal(standard_normal(key, (2, 3)).ravel(), flat)
+
+
+def test_more_numbers_than_a_counter_has_are_jax_own(monkeypatch):
+    """Catches a counter that comes round: the same numbers twice."""
+    monkeypatch.setattr("ornstein._normals._MAX_COUNT", 4)
+    key = jax.random.key(4)
+    np.testing.assert_array_equal(
+        standard_normal(key, (5,)), jax.random.normal(key, (5,))
+    )
