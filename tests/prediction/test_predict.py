@@ -102,6 +102,45 @@ def test_one_trace_for_all_blocks_and_calls():
     assert traces == [(3, 3)]
 
 
+@pytest.mark.parametrize("pad_rows", [True, False])
+def test_rows_of_any_number(pad_rows):
+    """Catches rows lost between full blocks and the last one, and padding kept."""
+    for num_rows in (1, 63, 64, 65, 130, 300):
+        x = np.array(jr.normal(jr.key(num_rows), (num_rows, 3)))
+        prediction = predict(
+            Fit(RandomLinear(weight=WEIGHT), Gaussian(1.0)),
+            x,
+            key=KEY,
+            num_draws=2,
+            batch_size=130,
+            pad_rows=pad_rows,
+        )
+        noise = jr.normal(draw_key(KEY, 1), WEIGHT.shape)
+        np.testing.assert_allclose(
+            np.asarray(prediction.outputs[1]), x @ (WEIGHT + noise) + 1, atol=1e-5
+        )
+
+
+def test_a_few_programs_for_any_number_of_rows():
+    """Catches a program for each number of rows: of the network, or of a cut."""
+    traces, compiled = [], []
+    fit = Fit(RandomLinear(weight=WEIGHT, on_trace=traces), Gaussian(1.0))
+    ask = lambda n: predict(fit, np.ones((n, 3)), key=KEY, num_draws=4)
+    for num_rows in (64, 100, 200, 500, 1_000):
+        ask(num_rows)
+    assert traces == [(size, 3) for size in (64, 128, 256, 512, 1_000)]
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda name, _, **__: compiled.append(name) if "compile" in name else None
+    )
+    try:
+        for num_rows in (1, 17, 63, 129, 257, 999, 1_001, 2_345):
+            assert ask(num_rows).outputs.shape == (4, num_rows, 2)
+    finally:
+        jax.monitoring.clear_event_listeners()
+    assert len(traces) == 5
+    assert not compiled
+
+
 def test_state_reaches_the_model():
     build = eqx.nn.make_with_state(
         lambda: RandomLinear(weight=WEIGHT, shift=eqx.nn.StateIndex(jnp.asarray(10.0)))

@@ -1,5 +1,8 @@
 """Draws of a fitted random function on new rows."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,7 +24,7 @@ from .._mesh import (
     without,
 )
 from .._sentence import Choice, Sentence
-from .._types import PRNGKeyArray, PyTree
+from .._types import Array, PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, map_draws
 from ..likelihood import AbstractLikelihood
 from ..network import in_inference
@@ -31,7 +34,7 @@ from ._summary import Summary, summarise
 
 # Rows in a block, unless the caller says: activations of 1,000 images fit anywhere.
 _BATCH_SIZE = 1_000
-# Fewer are padded to these, if asked: a network's time for them is below a call's.
+# Fewer are padded to these: a network's time for them is below a call's.
 _FEW_ROWS = 64
 # Draws side by side on an accelerator, unless the caller says.
 _DRAWS_AT_ONCE = 8
@@ -55,7 +58,7 @@ def predict(
     draws_at_once: int | None = None,
     batch_size: int | None = None,
     keep_draws: bool = True,
-    pad_rows: bool = False,
+    pad_rows: bool = True,
     mesh: Mesh | None = None,
 ) -> Prediction:
     """The posterior predictive distribution of each row of `x`.
@@ -76,10 +79,11 @@ def predict(
         batch_size: the largest block of rows; 1,000 by default.
         keep_draws: `False` keeps means over draws and frees each block's draws, for
             data whose draws do not fit in memory.
-        pad_rows: compute blocks of a few sizes alone, for a service whose requests
-            have any number of rows: up to 64 compile once (images: 1, up to 8, up to
-            64), and twice as many once more. A row's numbers are then the same bits in
-            any request of the same size.
+        pad_rows: compute blocks of a few sizes alone, so that other numbers of rows
+            compile nothing: up to 64 compile once (images: 1, up to 8, up to 64), twice
+            as many once more, and so on up to `batch_size`. A row's numbers are then
+            the same bits in any request of the same size. `False` computes equal blocks
+            with less than one row too many in each.
         mesh: several devices, as in `jax.make_mesh((2, 4), ("data", "draws"))`: `data`
             shares the rows of a block, `draws` the draws. The numbers are those of one
             device but for rounding.
@@ -119,17 +123,18 @@ def predict(
         mesh = without(mesh, DRAWS)
     model = in_inference(fit.model)
 
-    # Equal blocks: the last one is padded by less than one row a block.
-    num_blocks = -(-num_rows // batch_size)
-    block_size = -(-num_rows // num_blocks)
-    if pad_rows:
-        block_size = _padded(block_size, batch_size, is_vectors=_is_vectors(x))
-    block_size = -(-block_size // num_along(mesh, ROWS)) * num_along(mesh, ROWS)
     fixed = everywhere((model, fit.state, fit.likelihood, key), mesh)
-    blocks = []
-    for start in range(0, num_rows, block_size):
+    blocks, start = [], 0
+    for size in _block_sizes(
+        num_rows,
+        batch_size,
+        pad_rows=pad_rows,
+        is_vectors=_is_vectors(x),
+        multiple=num_along(mesh, ROWS),
+    ):
         # Padding repeats the last row: real values keep adaptive solvers at ease.
-        rows = np.minimum(np.arange(start, start + block_size), num_rows - 1)
+        rows = np.minimum(np.arange(start, start + size), num_rows - 1)
+        start += size
         with room_for("the predictions", _SPARING):
             block = _predict_block(
                 *fixed,
@@ -141,15 +146,13 @@ def predict(
             )
         blocks.append(gathered(block, mesh))
 
-    axis = 1 if keep_draws else 0
-
-    def join(*leaves):
-        return lax.slice_in_dim(jnp.concatenate(leaves, axis), 0, num_rows, axis=axis)
-
-    joined = jax.tree.map(join, *blocks)
-    if keep_draws:
-        return Prediction(joined, fit.likelihood)
-    return Prediction(None, fit.likelihood, summary=joined)
+    outputs, summaries = zip(*blocks, strict=True)
+    join = lambda axis, *leaves: _joined(leaves, num_rows, axis)
+    return Prediction(
+        jax.tree.map(partial(join, 1), *outputs) if keep_draws else None,
+        fit.likelihood,
+        summary=jax.tree.map(partial(join, 0), *summaries),
+    )
 
 
 @eqx.filter_jit
@@ -164,7 +167,7 @@ def _predict_block(
     num_draws: int,
     draws_at_once: int,
     keep_draws: bool,
-) -> PyTree | Summary:
+) -> tuple[PyTree | None, Summary | None]:
     outputs = map_draws(
         lambda draw: draw.output,
         model,
@@ -175,15 +178,13 @@ def _predict_block(
         draws_at_once=draws_at_once,
         mesh=mesh,
     )
-    if keep_draws:
-        return outputs
     summary = summarise(likelihood, outputs)
-    if summary is None:
+    if summary is None and not keep_draws:
         raise ValueError(
             f"`{type(likelihood).__name__}` has no mean, and `keep_draws=False` keeps "
             "nothing else: call `predict` with `keep_draws=True`."
         )
-    return summary
+    return outputs if keep_draws else None, summary
 
 
 def pad_few(x: PyTree) -> PyTree:
@@ -200,6 +201,37 @@ def pad_few(x: PyTree) -> PyTree:
     size = _padded(num_rows, _BATCH_SIZE, is_vectors=_is_vectors(x))
     rows = np.minimum(np.arange(size), num_rows - 1)
     return jax.tree.map(lambda leaf: leaf[rows], x)
+
+
+def _block_sizes(
+    num_rows: int,
+    batch_size: int,
+    *,
+    pad_rows: bool,
+    is_vectors: bool,
+    multiple: int,
+) -> list[int]:
+    """The rows of each block, those of the last with its padding."""
+    up = lambda size: -(-size // multiple) * multiple
+    if not pad_rows:
+        num_blocks = -(-num_rows // batch_size)
+        size = up(-(-num_rows // num_blocks))
+        return [size] * -(-num_rows // size)
+    num_full, rest = divmod(num_rows, up(batch_size))
+    sizes = [up(batch_size)] * num_full
+    if rest:
+        sizes.append(up(_padded(rest, batch_size, is_vectors=is_vectors)))
+    return sizes
+
+
+def _joined(blocks: Sequence[Array], num_rows: int, axis: int) -> Array:
+    """The first rows of blocks, one after the other."""
+    if blocks[0].devices() == {jax.local_devices(backend="cpu")[0]}:
+        # By NumPy: JAX would compile the cut for each number of rows.
+        arrays = [np.asarray(a) for a in blocks]
+        whole = np.concatenate(arrays, axis) if len(arrays) > 1 else arrays[0]
+        return jax.device_put(whole[(slice(None),) * axis + (slice(num_rows),)])
+    return lax.slice_in_dim(jnp.concatenate(blocks, axis), 0, num_rows, axis=axis)
 
 
 def _padded(num_rows: int, batch_size: int, *, is_vectors: bool) -> int:
