@@ -1,6 +1,6 @@
 """Cells of Arrow's columns as numbers, or as texts by number."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -50,23 +50,51 @@ def as_numbers(column: pa.ChunkedArray, kind: str) -> Float[np.ndarray, " rows"]
 def as_texts(column: pa.ChunkedArray) -> Texts:
     """As texts, read as those of a table in memory are.
 
+    Values that no row has may be among them.
+
     Args:
         column: of texts, or without cells.
     """
     import pandas as pd
 
-    if pa.types.is_null(column.type):
-        return Texts(np.zeros(len(column), np.int64), [EMPTY])
-    if pa.types.is_dictionary(column.type):
-        column = pc.cast(column, column.type.value_type)
-    if pa.types.is_large_string(column.type):
-        column = pc.cast(column, pa.string())
-    found = pc.dictionary_encode(column, null_encoding="encode").combine_chunks()
-    if isinstance(found, pa.ChunkedArray):  # of no rows
-        return Texts(np.zeros(0, np.int64), [EMPTY])
-    stored = pd.Series(found.dictionary.to_pylist(), dtype="object")
-    texts = list(map(str, Cells(stored).categories()))
-    return Texts(np.asarray(found.indices).astype(np.int64), texts)
+    found = by_number(column)
+    stored = pd.Series(found.values, dtype="object")
+    return Texts(found.codes, list(map(str, Cells(stored).categories())))
+
+
+class Numbered(NamedTuple):
+    """A column's different values.
+
+    Attributes:
+        codes: of each row, the number of its value.
+        values: which there are, the last of them `None`: of empty cells.
+    """
+
+    codes: Int[np.ndarray, " rows"]
+    values: list[Any]
+
+
+def by_number(column: pa.ChunkedArray) -> Numbered:
+    """The different values of a column, and which of them each row has.
+
+    Args:
+        column: of texts, truths or numbers, or without cells.
+    """
+    if pa.types.is_null(column.type) or len(column) == 0:
+        return Numbered(np.zeros(len(column), np.int64), [None])
+    if not pa.types.is_dictionary(column.type):
+        column = pc.dictionary_encode(column)
+    if column.num_chunks > 1:
+        column = column.unify_dictionaries()
+    values = column.chunk(0).dictionary.to_pylist()
+    empty = pa.scalar(len(values), pa.int64())
+    codes = [
+        pc.fill_null(pc.cast(chunk.indices, pa.int64()), empty).to_numpy(
+            zero_copy_only=False
+        )
+        for chunk in column.chunks
+    ]
+    return Numbered(np.concatenate(codes), [*values, None])
 
 
 def _plain(column: pa.ChunkedArray) -> Float[np.ndarray, " rows"]:

@@ -63,6 +63,9 @@ class ParquetFiles(NamedTuple):
         """Of all files."""
         return sum(group.num_rows for group in self.groups)
 
+    def _is_text(self, name: str) -> bool:
+        return self.kinds[name] == "category"
+
     def read(self, number: int, names: Sequence[str]) -> pa.Table:
         """Some columns of a row group.
 
@@ -77,7 +80,8 @@ class ParquetFiles(NamedTuple):
         group = self.groups[number]
         stored = [self.stored[name] for name in names]
         try:
-            with pq.ParquetFile(group.path, memory_map=False) as file:
+            texts = [s for n, s in zip(names, stored, strict=True) if self._is_text(n)]
+            with pq.ParquetFile(group.path, read_dictionary=texts) as file:
                 found = file.read_row_group(group.number, columns=stored)
         except FileNotFoundError:
             raise DataNotFoundError(

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Shaped
 
 from .._cells import is_empty_text
 from .._column import Column
 from .._error import DataError
 from ..tables import own_labels, own_targets
-from ._cells import as_numbers
+from ._cells import as_numbers, by_number
 from ._moments import Moments
 from ._parquet import ParquetFiles, RowGroup
 
@@ -48,12 +47,10 @@ class TargetCodec:
         """
         if not self.class_names:
             return _matrix(found, self.columns)
-        column = _decoded(found.column(self.columns[0].name))
-        encoded = pc.dictionary_encode(column).combine_chunks()
-        if isinstance(encoded, pa.ChunkedArray):
-            return np.zeros(0, np.int32)
-        values = encoded.dictionary.to_pylist()
-        unknown = [v for v in values if v not in self.numbers]
+        encoded = by_number(found.column(self.columns[0].name))
+        numbers = np.array([self.numbers.get(v, -1) for v in encoded.values], np.int32)
+        y = numbers[encoded.codes]
+        unknown = [encoded.values[code] for code in np.unique(encoded.codes[y < 0])]
         if unknown:
             raise DataError(
                 f"{where}: target {self.columns[0].name} has {str(unknown[0])!r}, "
@@ -61,8 +58,7 @@ class TargetCodec:
                 f"({', '.join(self.class_names[:10])}): put the files back as they "
                 "were, or train again."
             )
-        numbers = np.array([self.numbers[v] for v in values], np.int32)
-        return numbers[np.asarray(encoded.indices)]
+        return y
 
 
 class SeenTargets:
@@ -104,17 +100,14 @@ class SeenTargets:
         """
         has_all = np.ones(found.num_rows, bool)
         for name, kind in self.kinds.items():
-            column = _decoded(found.column(name))
-            if pa.types.is_null(column.type):
-                has_all[:] = False
-            elif kind == "category":
-                texts = pc.dictionary_encode(column, null_encoding="encode")
-                texts = texts.combine_chunks()
+            column = found.column(name)
+            if kind == "category":
+                texts = by_number(column)
                 is_given = [
                     text is not None and not is_empty_text(text.strip())
-                    for text in texts.dictionary.to_pylist()
+                    for text in texts.values
                 ]
-                has_all &= np.array(is_given, bool)[np.asarray(texts.indices)]
+                has_all &= np.array(is_given, bool)[texts.codes]
             else:
                 values = as_numbers(column, kind)
                 is_bad = np.isinf(values)
@@ -135,9 +128,10 @@ class SeenTargets:
             found: the rows.
         """
         if self.values is not None:
-            unique = pc.unique(_decoded(found.column(self.names[0])))
+            met = by_number(found.column(self.names[0]))
             room = _MOST_CLASSES + 1 - len(self.values)
-            new = [v for v in unique.to_pylist() if v not in self.values]
+            there = (met.values[code] for code in np.unique(met.codes))
+            new = [v for v in there if v not in self.values]
             self.values.update(new[: max(room, 0)])
         if "category" not in self.kinds.values():
             values = _matrix(found, [Column(n, "number") for n in self.names])
@@ -195,11 +189,3 @@ def _matrix(
     kind = lambda c: "boolean" if c.kind == "boolean" else "number"
     parts = [as_numbers(found.column(c.name), kind(c)) for c in columns]
     return np.stack(parts, axis=1)
-
-
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        column = pc.cast(column, column.type.value_type)
-    if pa.types.is_large_string(column.type):
-        column = pc.cast(column, pa.string())
-    return column

@@ -130,7 +130,7 @@ class Streamed(eqx.Module):
             for x, y, order in ahead:
                 for begin in _begins(len(order), missing, own_size):
                     rows = order[max(begin, 0) : begin + own_size]
-                    pieces.append((x[rows], y[rows]))
+                    pieces.append((x.take(rows, axis=0), y.take(rows, axis=0)))
                     missing -= len(rows)
                     if missing == 0:
                         yield _joined(pieces)
