@@ -157,9 +157,6 @@ def load(
         data = table(path, TableOptions(target, task, **columns), **own)
     elif suffix == ".npz":
         data = archive(path, task=task, **own)
-    elif path.is_dir() and (kind := kind_of_folder(path)) is not None:
-        text = "{} is a folder of {} files: {stream} reads such a folder."
-        raise DataError(Sentence(text, name, kind))
     elif path.is_dir():
         data = image_folder(path, size=image_size, fit=image_fit, **own)
     else:
@@ -183,6 +180,10 @@ def _check_stream(
                 "{shuffle_buffer} is for rows on disk: give {stream}, or leave it out."
             )
             raise DataError(Sentence(text))
+        kind = kind_of_folder(path)
+        if kind is not None:
+            text = "{} is a folder of {} files: {stream} reads such a folder."
+            raise DataError(Sentence(text, name, kind))
         return
     if shuffle_buffer is not None and shuffle_buffer < 1:
         text = "{shuffle_buffer} must be at least 1 row, got {}."

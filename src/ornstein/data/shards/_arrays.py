@@ -137,7 +137,7 @@ class ArrayRows(AbstractShards):
         check_finite(x, f"{where}: x")
         if self.y_scaling is not None:
             check_finite(y, f"{where}: y")
-            y = self.y_scaling.apply(y.astype(np.float64).reshape(len(y), -1))
+            y = self.y_scaling.apply(y.astype(np.float64).reshape(len(y), *self.y_like.shape))
             return Split(self.x_scaling.apply(x), y)
         values, codes = np.unique(y, return_inverse=True)
         unknown = [v for v in values.tolist() if v not in self.numbers]
@@ -283,7 +283,7 @@ def _pass(
         if values is not None and len(values) <= _MOST_CLASSES:
             values.update(np.unique(y).tolist())
         if kind != "U":
-            numbers = y.reshape(len(y), -1)
+            numbers = y.reshape(len(y), *(first.y_shape or (1,)))
             y_moments = y_moments.with_more(Moments.of(numbers))
     joined = {n: [np.concatenate(a) for a in parts] for n, parts in kept.items()}
     return _Seen(

@@ -174,8 +174,8 @@ def _pass(
         is_whole = len(rows) == found.num_rows
         targets.add(found if is_whole else found.filter(pa.array(is_training)))
     if not sum(block_rows):
-        names = " or ".join(options.targets)
-        raise DataError(f"{where}: no training row has a {names}: give values.")
+        asked = " or ".join(options.targets)
+        raise DataError(f"{where}: no training row has a {asked}: give values.")
     return _Seen(
         columns,
         targets,

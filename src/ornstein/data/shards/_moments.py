@@ -59,7 +59,7 @@ class Moments(NamedTuple):
         return found
 
     @classmethod
-    def repeated(cls, value: float, count: float) -> "Moments":
+    def repeated(cls, value: float, count: int) -> "Moments":
         """Of one value, met several times."""
         each = np.float64(value)
         if count == 0:

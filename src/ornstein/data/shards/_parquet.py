@@ -174,10 +174,12 @@ def _check_columns(
         [n for n in kinds if n not in found],
         [n for n in found if n not in kinds],
     )
-    if lacks or has:
-        said = [f"no column {', '.join(map(repr, lacks))}"] if lacks else []
-        said += [f"a column {', '.join(map(repr, has))} more"] if has else []
-        raise DataError(f"{path} has {' and '.join(said)} than {first}: {remedy}.")
+    for names, here, there in ((lacks, "no", "has"), (has, "a", "has not")):
+        if names:
+            raise DataError(
+                f"{path} has {here} column {', '.join(map(repr, names))}, which "
+                f"{first} {there}: {remedy}."
+            )
     for name, kind in found.items():
         if kind != kinds[name] and NO_KIND not in (kind, kinds[name]):
             raise DataError(

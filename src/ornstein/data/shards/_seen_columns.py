@@ -97,7 +97,7 @@ class SeenNumbers(AbstractSeen):
     @property
     def is_empty(self) -> bool:
         """See `AbstractSeen.is_empty`."""
-        return self.given.count == 0
+        return bool(self.given.count == 0)
 
     @property
     def reason_to_leave_out(self) -> str | None:
@@ -123,7 +123,7 @@ class SeenNumbers(AbstractSeen):
 
     def moments(self, column: Column) -> list[Moments]:
         """See `AbstractSeen.moments`."""
-        num_gaps = self.num_rows - float(self.given.count)
+        num_gaps = self.num_rows - int(self.given.count)
         filled = self.given.with_more(Moments.repeated(column.fill, num_gaps))
         if not column.has_gaps:
             return [filled]
@@ -238,7 +238,7 @@ def seen_column(name: str, kind: str, *, is_whole: bool, every: int) -> Abstract
     return SeenNumbers(name, kind, is_whole=is_whole, every=every)
 
 
-def _of_share(number: float, num_rows: int) -> Moments:
+def _of_share(number: int, num_rows: int) -> Moments:
     """Of as many ones, and zeros for the other rows."""
     zeros = Moments.repeated(0.0, num_rows - number)
     return zeros.with_more(Moments.repeated(1.0, number))

@@ -14,7 +14,7 @@ from .._error import DataError
 from ..tables import own_labels, own_targets
 from ._cells import as_numbers, by_number
 from ._moments import Moments
-from ._parquet import ParquetFiles, RowGroup
+from ._parquet import NO_KIND, ParquetFiles, RowGroup
 
 _MOST_CLASSES = 1_000
 
@@ -76,6 +76,8 @@ class SeenTargets:
     ):
         self.names, self.task, self.where = list(names), task, where
         self.kinds = {name: files.kinds[name] for name in names}
+        if NO_KIND in self.kinds.values():
+            raise self._without_values()
         other = [n for n, k in self.kinds.items() if k not in _KINDS]
         if other:
             raise DataError(
@@ -87,6 +89,10 @@ class SeenTargets:
         is_class = task == "classification" or not is_number or is_whole
         self.values: set[Any] | None = set() if is_class and len(names) == 1 else None
         self.moments = Moments.none((len(names),))
+
+    def _without_values(self) -> DataError:
+        names = " or ".join(self.names)
+        return DataError(f"{self.where}: every cell of {names} is empty: give values.")
 
     def given(self, found: pa.Table, group: RowGroup) -> Bool[np.ndarray, " rows"]:
         """Which rows have all targets.
@@ -150,16 +156,13 @@ class SeenTargets:
         if values is None:
             shown = np.stack([self.moments.lowest, self.moments.highest])
             if not np.isfinite(shown).all():
-                raise DataError(
-                    f"{where}: every cell of {' or '.join(self.names)} is empty: give "
-                    "values."
-                )
+                raise self._without_values()
             frame = pd.DataFrame(dict(zip(self.names, shown.T, strict=True)))
             target, columns = own_targets(frame, self.names, task, where)
             return TargetCodec(columns, (), {}, tuple(target.notes))
         (name,) = self.names
         if not values:
-            raise DataError(f"{where}: every cell of {name} is empty: give values.")
+            raise self._without_values()
         if self.kinds[name] == "category" and task is None:
             task = "classification"
         met = sorted(values)

@@ -7,7 +7,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Shaped
 
 from ..._kinds import check_kind
 from .._error import DataError
@@ -18,7 +17,7 @@ from ._order import Part, Window, steps_per_epoch, windows
 
 _WINDOW_BYTES = 2**25
 
-_Batch = tuple[Shaped[np.ndarray, "rows ..."], Shaped[np.ndarray, "rows ..."]]
+_Batch = tuple[np.ndarray, np.ndarray]
 
 
 class Streamed(eqx.Module):
