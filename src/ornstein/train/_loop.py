@@ -2,7 +2,7 @@
 
 import abc
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Any
 
@@ -77,7 +77,7 @@ class AbstractLoop(eqx.Module):
     @abc.abstractmethod
     def feed(
         self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """What `run` takes, from a step on, without end: a generator, to be closed.
 
         Args:
@@ -123,7 +123,7 @@ class InMemory(AbstractLoop):
 
     def feed(
         self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
-    ) -> Iterator[np.ndarray]:
+    ) -> Generator[np.ndarray, None, None]:
         """The rows' numbers."""
         return batch_indices(num_data, batch_size, key=key, start=start)
 
@@ -159,7 +159,7 @@ class BatchByBatch(AbstractLoop):
 
     def feed(
         self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
-    ) -> Iterator[np.ndarray]:
+    ) -> Generator[np.ndarray, None, None]:
         """The rows' numbers."""
         return batch_indices(num_data, batch_size, key=key, start=start)
 
@@ -203,7 +203,7 @@ class FromDisk(AbstractLoop):
 
     def feed(
         self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
         """The rows themselves, of this process's part."""
         del num_data
         seed = np.asarray(jax.random.key_data(key)).tolist()

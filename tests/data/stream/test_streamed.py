@@ -126,3 +126,10 @@ def test_blocks_that_give_a_process_too_little_are_refused():
 def test_a_buffer_of_no_rows_is_refused():
     with pytest.raises(DataError, match="at least 1 row, got 0"):
         streamed(buffer=0)
+
+
+def test_rows_by_number_are_those_of_their_blocks():
+    """Catches rows that are counted from another block's first."""
+    found = streamed().rows(np.array([38, 0, 7, 6, 7, 21]))
+    np.testing.assert_array_equal(found.y, [38, 0, 7, 6, 7, 21])
+    np.testing.assert_array_equal(found.x[:, 0], found.y)

@@ -137,7 +137,9 @@ class ArrayRows(AbstractShards):
         check_finite(x, f"{where}: x")
         if self.y_scaling is not None:
             check_finite(y, f"{where}: y")
-            y = self.y_scaling.apply(y.astype(np.float64).reshape(len(y), *self.y_like.shape))
+            y = self.y_scaling.apply(
+                y.astype(np.float64).reshape(len(y), *self.y_like.shape)
+            )
             return Split(self.x_scaling.apply(x), y)
         values, codes = np.unique(y, return_inverse=True)
         unknown = [v for v in values.tolist() if v not in self.numbers]

@@ -83,7 +83,7 @@ def by_number(column: pa.ChunkedArray) -> Numbered:
     if pa.types.is_null(column.type) or len(column) == 0:
         return Numbered(np.zeros(len(column), np.int64), [None])
     if not pa.types.is_dictionary(column.type):
-        column = pc.dictionary_encode(column)
+        column = column.dictionary_encode()
     if column.num_chunks > 1:
         column = column.unify_dictionaries()
     values = column.chunk(0).dictionary.to_pylist()

@@ -211,11 +211,10 @@ def _encoding(
     for seen in columns:
         reason = seen.reason_to_leave_out
         column = None if reason and seen.is_empty else seen.column()
-        is_asked = bool(options.features) and column is not None
-        is_named = column is not None and column.kind == "category"
-        if reason is not None and not (
-            is_asked and (not is_named or column.categories)
-        ):
+        is_of_use = column is not None and (
+            column.kind != "category" or len(column.categories) > 0
+        )
+        if reason is not None and not (options.features and is_of_use):
             text = (
                 "{}: column {!r} is left out: {}; {features} names the columns to use."
             )

@@ -61,10 +61,11 @@ class Moments(NamedTuple):
     @classmethod
     def repeated(cls, value: float, count: int) -> "Moments":
         """Of one value, met several times."""
-        each = np.float64(value)
         if count == 0:
             return cls.none()
-        return cls(np.float64(count), each, np.float64(0), each, each)
+        each = np.asarray(value, np.float64)
+        zero = np.zeros(())
+        return cls(np.asarray(count, np.float64), each, zero, each, each)
 
     def with_more(self, other: "Moments") -> "Moments":
         """Of the values of both.
@@ -105,7 +106,7 @@ def _moments(values: Float[np.ndarray, "rows *rest"], axes: tuple[int, ...]) -> 
     is_given = ~np.isnan(values)
     is_whole = bool(is_given.all())
     total = lambda a: np.sum(a if is_whole else np.where(is_given, a, 0.0), axes)
-    count = np.sum(is_given, axes, np.float64)
+    count = np.asarray(np.sum(is_given, axes, np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.divide(
             total(values), count, out=np.zeros(count.shape), where=count > 0

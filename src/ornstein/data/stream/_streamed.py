@@ -1,7 +1,7 @@
 """Training rows that stay on disk: what `fit` takes in place of arrays."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -53,14 +53,15 @@ class Streamed(eqx.Module):
     def __len__(self) -> int:
         return int(self.shards.block_rows.sum())
 
+    # Any, as of `Split`: what takes values of them is refused by shapes without any.
     @property
-    def x(self) -> jax.ShapeDtypeStruct:
+    def x(self) -> Any:
         """Shape and type of all inputs, no value of which is in memory."""
         like = self.shards.x_like
         return jax.ShapeDtypeStruct((len(self), *like.shape), like.dtype)
 
     @property
-    def y(self) -> jax.ShapeDtypeStruct:
+    def y(self) -> Any:
         """Shape and type of all targets."""
         like = self.shards.y_like
         return jax.ShapeDtypeStruct((len(self), *like.shape), like.dtype)
@@ -79,6 +80,22 @@ class Streamed(eqx.Module):
         """A text that differs where rows would be met in another order."""
         blocks = self.shards.digest[:12]
         return f"rows shuffled among {self.most_rows:,} from the blocks {blocks}"
+
+    def rows(self, indices: np.ndarray) -> Split:
+        """The examples with these numbers, counted along the blocks, in their order.
+
+        Reads every block that has one of them: for a few rows, or many of few blocks.
+        """
+        ends = np.cumsum(self.shards.block_rows)
+        owner = np.searchsorted(ends, indices, side="right")
+        likes = (self.shards.x_like, self.shards.y_like)
+        x, y = (np.empty((len(indices), *like.shape), like.dtype) for like in likes)
+        for block in np.unique(owner).tolist():
+            here = np.flatnonzero(owner == block)
+            own = indices[here] - (ends[block] - self.shards.block_rows[block])
+            x_block, y_block = self.shards.read(block)
+            x[here], y[here] = x_block[own], y_block[own]
+        return Split(x, y)
 
     def in_memory(self) -> Split:
         """The sample."""
@@ -107,7 +124,7 @@ class Streamed(eqx.Module):
         seed: Sequence[int],
         start: int,
         part: Part | None = None,
-    ) -> Iterator[_Batch]:
+    ) -> Generator[_Batch, None, None]:
         """Batches from a step on, without end, read ahead; close what is returned.
 
         Args:
