@@ -47,7 +47,7 @@ def test_a_run_is_judged_and_predicts_as_any_other(
     assert any("216 training rows stay on disk" in note for note in result["notes"])
     assert typed("evaluate", run, "--json") == 0
     assert json.loads(capsys.readouterr().out)["nll"] == pytest.approx(result["nll"])
-    new = pd.DataFrame({"city": ["Wien", "Linz", None], "a": [0.5, None, 1.0]})
+    new = pd.DataFrame({"city": ["Wien", "Bern", None], "a": [0.5, None, 1.0]})
     new.to_csv(tmp_path / "new.csv", index=False)
     out = tmp_path / "out.csv"
     assert typed("predict", run, tmp_path / "new.csv", "-o", out) == 0
