@@ -144,8 +144,8 @@ def test_a_run_that_is_resumed_ends_in_the_same_bits(
 
 def test_a_shard_that_goes_missing_loses_no_step(folder: Path, tmp_path: Path):
     """Put back, the run goes on from the step at which the shard was missed."""
-    whole = quick_fit(rows_of(folder))
-    split, run = rows_of(folder), RunFolder.create(tmp_path / "run", {})
+    whole = quick_fit(rows_of(folder, buffer=1))
+    split, run = rows_of(folder, buffer=1), RunFolder.create(tmp_path / "run", {})
     expected, gone = max((steps_before(split, f), f) for f in folder.iterdir())
     assert expected > 0
     gone.rename(tmp_path / "away")
