@@ -63,6 +63,20 @@ def houses() -> None:
     assert main([*line.split(), "--id-column", "house id", *QUICK_RUN.split()]) == 0
 
 
+def customers() -> None:
+    """Shards of Parquet, and new rows; the page's own commands."""
+    rng = np.random.default_rng(0)
+    age, plan = rng.integers(18, 90, 600), rng.choice(["basic", "pro"], 600)
+    table = pd.DataFrame({"age": age, "plan": plan})
+    table.head(5).to_csv("new.csv", index=False)
+    table["churned"] = np.where(rng.random(600) < age / 100, "yes", "no")
+    Path("customers").mkdir()
+    for number in range(3):
+        part = table.iloc[200 * number : 200 * (number + 1)]
+        part.to_parquet(f"customers/{number}.parquet", index=False)
+    shell("larger_than_memory", "--width 4 --num-members 2 --steps 5 --test-draws 2")
+
+
 def two_runs() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(40, 3)), columns=["a", "b", "y"])
@@ -125,6 +139,7 @@ PAGES = {
         cut=(('"num_samples": 50', '"num_samples": 3'), (": 200,", ": 3,")),
         budget=20,  # or there is no best temperature
     ),
+    "larger_than_memory": Page(1, customers, leaves=("predicted.csv",)),
     "my_network": Page(6, leaves=("network.npz",)),
     "my_photographs": Page(1, photographs, leaves=("named.csv",)),
     "my_series": Page(1, stations, leaves=("forecast.csv", "forecast.png")),

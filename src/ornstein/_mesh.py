@@ -177,6 +177,22 @@ def put_rows(tree: PyTree, mesh: Mesh | None) -> PyTree:
     return put(tree, cut(mesh, ROWS)) if is_shared else everywhere(tree, mesh)
 
 
+def put_batches(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """Batches one after the other, of whose rows every process gives its own part."""
+    if mesh is None:
+        return jax.tree.map(jnp.asarray, tree)
+    sharding = NamedSharding(mesh, PartitionSpec(None, *cut(mesh, ROWS).spec))
+    place = jax.make_array_from_process_local_data
+    return jax.tree.map(lambda leaf: place(sharding, leaf), tree)
+
+
+def part_of(mesh: Mesh | None) -> tuple[int, int]:
+    """This process's number among those that share a mesh, and how many they are."""
+    if mesh is None or not mesh.is_multi_process:
+        return 0, 1
+    return jax.process_index(), jax.process_count()
+
+
 def put_parameters(tree: PyTree, mesh: Mesh | None) -> PyTree:
     """Parameters, and what is kept of each, cut along `fsdp` (else everywhere).
 

@@ -286,6 +286,17 @@ def constant_of(of: Evidence) -> np.ndarray:
     return found.log_prob
 
 
+def test_bound_below_constant_of_a_sample_of_rows():
+    """The bound is of all rows; catches a constant that is fitted to some of them."""
+    y = np.repeat([0, 1], ROWS // 2).astype(np.int32)
+    outputs = np.zeros((1, ROWS, 2))
+    found = evidence(outputs, orn.Categorical(), y, train_y=y, bound=(-1.0, 0.1))
+    found.num_data = 3 * ROWS
+    constant = -3 * ROWS * np.log(2) - 0.5 * np.log(3 * ROWS)
+    numbers = bound_below_constant(found).numbers
+    assert numbers["constant_log_evidence"] == pytest.approx(constant, rel=1e-5)
+
+
 def test_bound_below_constant():
     """Held against −N H less a half log N for a constant; errors of the bound count.
 

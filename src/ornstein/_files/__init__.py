@@ -8,7 +8,11 @@ from ._atomic import (
 from ._json import parse_json as parse_json, read_json as read_json
 from ._lock import LOCK as LOCK, lock_folder as lock_folder
 from ._mat import read_mat as read_mat
-from ._npy import check_npy as check_npy, read_npz as read_npz
+from ._npy import (
+    check_npy as check_npy,
+    npz_shapes as npz_shapes,
+    read_npz as read_npz,
+)
 from ._unreadable import (
     UnreadableError as UnreadableError,
     check_expansion as check_expansion,

@@ -82,6 +82,25 @@ def read_npz(path: Path, wanted: Container[str] | None = None) -> Npz:
     return Npz(tuple(infos), arrays)
 
 
+def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each array of an `.npz` file, from its header alone.
+
+    Args:
+        path: the file.
+
+    Raises:
+        UnreadableError: as `read_npz`.
+    """
+    check_regular(path)
+    found = {}
+    with path.open("rb") as file, _as_unreadable(), zipfile.ZipFile(file) as members:
+        for info in members.infolist():
+            with members.open(info) as member:
+                shape = _check_header(member, info.file_size)
+            found[info.filename.removesuffix(".npy")] = shape
+    return found
+
+
 def check_npy(path: Path) -> None:
     """Check an `.npy` file before `numpy.load` opens it.
 
@@ -104,7 +123,8 @@ def _member(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _check_header(file: IO[bytes] | io.BufferedIOBase, size: int) -> None:
+def _check_header(file: IO[bytes] | io.BufferedIOBase, size: int) -> tuple[int, ...]:
+    """Refuse what a header cannot mean; the shape that it says."""
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
         raise UnreadableError(f"an array is of the unknown version {version}")
@@ -122,6 +142,7 @@ def _check_header(file: IO[bytes] | io.BufferedIOBase, size: int) -> None:
             f"it is cut short, for an array says it has {claimed:,} bytes where "
             f"{max(there, 0):,} are"
         )
+    return shape
 
 
 @contextlib.contextmanager

@@ -182,9 +182,9 @@ def _table(name: str) -> Problem:
     margin = (high - low) / 2
     return Problem(
         name=name,
-        train=data.train,
+        train=data.train.in_memory(),
         validation=held.validation,
-        remainder=held.train,
+        remainder=held.train.in_memory(),
         test=data.test,
         network=lambda *, key: MLP(num_features, 1, [50], activation=tanh, key=key),
         edges=np.linspace(low - margin, high + margin, _NUM_BINS - 1),
@@ -203,7 +203,7 @@ def _cifar10() -> Problem:
     rows, probs = cifar10_rows(np.asarray(data.test.y))
     return Problem(
         name="cifar10",
-        train=data.train,
+        train=data.train.in_memory(),
         validation=data.train.rows(np.arange(first, len(data.train))),
         remainder=data.train.rows(np.arange(first)),
         test=data.test.rows(rows),

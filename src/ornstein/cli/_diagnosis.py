@@ -47,7 +47,7 @@ def diagnosis_of(
         key=key,
         num_rows=_DIAGNOSED_ROWS,
         num_data=len(data.train),
-        train=data.train,
+        train=data.train.in_memory(),
         prediction=prediction,
         bound=None if elbo is None else (elbo, scores["elbo_se"]),
         history=history,

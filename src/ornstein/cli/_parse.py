@@ -50,6 +50,7 @@ class _Peek:
     prior: str | None = None
     latent_noise: str | None = None
     latent_prior: str | None = None
+    stream: bool = False
 
 
 _DECIDES = ("likelihood", "prior", "latent_noise", "latent_prior", "time", "optimiser")
@@ -95,7 +96,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
             f"of {', '.join(commands)}."
         )
     peek = _peek(args[1:]) if args[0] in ("train", "sample") else _Peek()
-    model = peek.model or default_model(peek.data, time=peek.time)
+    model = peek.model or default_model(peek.data, time=peek.time, stream=peek.stream)
     columns = {"time": peek.time, "series": peek.series}
     recipe = preset_recipe(
         peek.data,

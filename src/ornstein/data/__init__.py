@@ -6,7 +6,7 @@ from ._assemble import (
     split_and_assemble as split_and_assemble,
     standardised as standardised,
 )
-from ._base import Data as Data, Split as Split, raw_rows as raw_rows
+from ._base import Data as Data, raw_rows as raw_rows
 from ._clock import Clock as Clock
 from ._columns import Column as Column, TableEncoding as TableEncoding
 from ._error import DataError as DataError, DataNotFoundError as DataNotFoundError
@@ -27,6 +27,7 @@ from ._load import list_data as list_data, load as load
 from ._schema import load_schema as load_schema, save_schema as save_schema
 from ._series import Series as Series
 from ._source import Source as Source
+from ._split import Split as Split
 from ._standardise import (
     Standardisation as Standardisation,
     in_raw_units as in_raw_units,
@@ -67,6 +68,12 @@ from .series import (
     read_long_csv as read_long_csv,
     read_names as read_names,
     windows as windows,
+)
+from .shards import kind_of_folder as kind_of_folder
+from .stream import (
+    AbstractShards as AbstractShards,
+    Part as Part,
+    Streamed as Streamed,
 )
 from .tables import (
     LabelledFrame as LabelledFrame,

@@ -5,42 +5,17 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, PyTree, Shaped
+from jaxtyping import Shaped
 
+from .._sentence import Choice, Sentence
 from ._clock import Clock
 from ._columns import TableEncoding
 from ._error import DataError
 from ._hold_out import hold_out
 from ._source import Source
+from ._split import Split
 from ._standardise import Standardisation
-
-
-class Split(eqx.Module):
-    """Examples in memory, rows first.
-
-    Attributes:
-        x: inputs, float32: (rows, features) or (rows, height, width, channels); or a
-            `Series` of what is known of each sequence.
-        y: targets: int32 class numbers (rows,), or float32 (rows, outputs); or a
-            `Series` with the times of `x`, of what is asked: often `x` itself.
-    """
-
-    x: PyTree[Shaped[Array | np.ndarray, "..."]]
-    y: PyTree[Shaped[Array | np.ndarray, "..."]]
-
-    def __check_init__(self):
-        if self.x.shape[0] != self.y.shape[0]:
-            raise DataError(
-                f"x has {self.x.shape[0]} rows and y has {self.y.shape[0]}: give one "
-                "target for each example."
-            )
-
-    def __len__(self) -> int:
-        return self.x.shape[0]
-
-    def rows(self, indices: np.ndarray) -> "Split":
-        """The examples with these row numbers, in their order."""
-        return Split(self.x[indices], self.y[indices])
+from .stream import Streamed
 
 
 class Data(eqx.Module):
@@ -49,7 +24,8 @@ class Data(eqx.Module):
     Attributes:
         name: as `load` takes it.
         task: `"classification"`, `"regression"` or `"series"`.
-        train: training rows (what is left of them after `validation`).
+        train: training rows (what is left of them after `validation`); `Streamed` where
+            they stay on disk.
         validation: held out of training for choosing, or `None`.
         test: rows for the final judgement.
         num_classes: classes, or `None` where there are none.
@@ -72,7 +48,7 @@ class Data(eqx.Module):
 
     name: str
     task: str
-    train: Split
+    train: Split | Streamed
     test: Split
     validation: Split | None = None
     num_classes: int | None = None
@@ -147,6 +123,7 @@ class Data(eqx.Module):
         Raises:
             DataError: for a fraction that cannot be, or a class too small to split.
         """
+        self._refuse_streamed("with_validation")
         if self.validation is not None:
             raise DataError(
                 f"{self.name} has {len(self.validation)} validation rows already: "
@@ -179,6 +156,7 @@ class Data(eqx.Module):
             DataError: for rows that are no vectors, a column that is not there, or too
                 few rows.
         """
+        self._refuse_streamed("with_gap")
         if len(self.example_shape) != 1:
             raise DataError(
                 f"{self.name} has examples of shape {self.example_shape}: a gap is one "
@@ -200,6 +178,16 @@ class Data(eqx.Module):
         every = Split(x, y)
         data = self.standardised_again(every.rows(outer), test=every.rows(inner))
         return dataclasses.replace(data, test_names=())
+
+    def _refuse_streamed(self, method: str) -> None:
+        """Refuse what takes all training rows at once, where these are on disk."""
+        if isinstance(self.train, Streamed):
+            text = "{} stays on disk, and `{}` takes all rows at once: {}."
+            remedy = Choice(
+                "hold rows out as they are loaded, by `validation_fraction`",
+                "hold rows out with {validation_fraction}",
+            )
+            raise DataError(Sentence(text, self.name, method, remedy))
 
     def standardised_again(
         self, train: Split, *, test: Split, validation: Split | None = None

@@ -2,12 +2,15 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from ._cells import Cells, Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ColumnKind = Literal["number", "boolean", "date", "category"]
 
@@ -73,14 +76,25 @@ def column_of(
             does_repeat |= sums[counts.index] >= _LEAST_ROWS
             counts = sums[counts.index]
             num_rows = float(weights.sum())
-        counts = counts[does_repeat].sort_values(ascending=False, kind="stable")
-        common = counts[counts >= _LEAST_SHARE * num_rows].index[:_MOST_CATEGORIES]
-        return Column(name, categories=tuple(map(str, common)), **own)
+        categories = common_categories(counts[does_repeat], num_rows)
+        return Column(name, categories=categories, **own)
     reading = Reading(own["decimal"], own["date_format"])
     values = cells.values(own["kind"], reading)[rows]
     has_gaps = bool(np.isnan(values).any())
     fill = 0.0 if np.isnan(values).all() else _median(values, weights)
     return Column(name, fill=fill, has_gaps=has_gaps, **own)
+
+
+def common_categories(counts: "pd.Series", num_rows: float) -> tuple[str, ...]:
+    """Texts that many training rows have, most common first.
+
+    Args:
+        counts: of each text that repeats, in the order in which they were met.
+        num_rows: of the training.
+    """
+    counts = counts.sort_values(ascending=False, kind="stable")
+    common = counts[counts >= _LEAST_SHARE * num_rows].index[:_MOST_CATEGORIES]
+    return tuple(map(str, common))
 
 
 def _median(

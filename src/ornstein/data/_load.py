@@ -12,6 +12,7 @@ from ._error import DataError, DataNotFoundError, nearest
 from ._source import Source
 from .images import HUB_SETS, ImageFit, digits, hub_set, image_folder
 from .series import SERIES_TOYS, mocap
+from .shards import is_sharded, kind_of_folder, load_shards
 from .tables import TOYS, TableOptions, archive, table, toy, uci
 
 _TABLES = (".csv", ".parquet")
@@ -34,6 +35,8 @@ def load(
     test: str | Path | None = None,
     image_size: int | None = None,
     image_fit: ImageFit = "crop",
+    stream: bool = False,
+    shuffle_buffer: int | None = None,
 ) -> Data:
     """Load a data set: split, checked, and standardised by its training rows.
 
@@ -59,6 +62,10 @@ def load(
             default they must be of one size.
         image_fit: how: `"crop"` leaves the ends of the longer side out, `"pad"` puts
             black beside the shorter one.
+        stream: leave training rows on disk and read them as they are needed: of a
+            .parquet or .npz file, or a folder of such files. See `Streamed`.
+        shuffle_buffer: with `stream`: rows that are shuffled among each other; as many
+            as 32 MB hold by default.
 
     Returns:
         The data.
@@ -71,7 +78,8 @@ def load(
     root = None if folder is None else Path(folder)
     path = Path(name).expanduser()
     suffix = path.suffix.lower()
-    is_table = suffix in _TABLES
+    is_table = suffix in _TABLES or (stream and is_sharded(path))
+    _check_stream(name, path, stream, shuffle_buffer)
     columns = {
         "features": tuple(features),
         "drop": tuple(drop),
@@ -90,7 +98,7 @@ def load(
             )
     of_images = {"image_size": image_size is not None, "image_fit": image_fit != "crop"}
     for option, is_given in of_images.items():
-        if is_given and not path.is_dir():
+        if is_given and (stream or not path.is_dir()):
             text = "{} is for a folder of images, and {} is none: leave it out."
             raise DataError(Sentence(text, Option(option), name))
     fits = typing.get_args(ImageFit)
@@ -125,6 +133,14 @@ def load(
             )
         )
     own = {"test_fraction": test_fraction, "seed": seed}
+    if stream:
+        return load_shards(
+            path,
+            TableOptions(target, task, **columns),
+            **own,
+            validation_fraction=validation_fraction,
+            shuffle_buffer=shuffle_buffer,
+        )
     if name == "digits":
         data = digits()
     elif name in TOYS:
@@ -154,6 +170,35 @@ def load(
     return data.with_validation(validation_fraction, seed=seed)
 
 
+def _check_stream(
+    name: str, path: Path, stream: bool, shuffle_buffer: int | None
+) -> None:
+    """Refuse rows on disk of what has none."""
+    if not stream:
+        if shuffle_buffer is not None:
+            text = (
+                "{shuffle_buffer} is for rows on disk: give {stream}, or leave it out."
+            )
+            raise DataError(Sentence(text))
+        kind = kind_of_folder(path)
+        if kind is not None:
+            text = "{} is a folder of {} files: {stream} reads such a folder."
+            raise DataError(Sentence(text, name, kind))
+        return
+    if shuffle_buffer is not None and shuffle_buffer < 1:
+        text = "{shuffle_buffer} must be at least 1 row, got {}."
+        raise DataError(Sentence(text, shuffle_buffer))
+    if path.exists() and not is_sharded(path):
+        text = (
+            "{} cannot be read with {stream}: give a .parquet or .npz file, or a "
+            "folder of one of these kinds."
+        )
+        raise DataError(Sentence(text, name))
+    if not path.exists() and path.suffix == "":
+        text = "There is no file or folder {} to be read with {stream}: check the path."
+        raise DataNotFoundError(Sentence(text, name))
+
+
 def list_data() -> dict[str, str]:
     """The names that `load` knows, with a line on each."""
     return {
@@ -174,6 +219,9 @@ def list_data() -> dict[str, str]:
         ),
         "FILE.npz": "your own arrays x and y",
         "FOLDER": "your own images, a sub-folder for each class",
+        "FOLDER, FILE.parquet, FILE.npz with more rows than memory": Sentence(
+            "your own, of .parquet or .npz files, read as they are needed with {stream}"
+        ),
     }
 
 

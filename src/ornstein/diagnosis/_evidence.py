@@ -154,6 +154,8 @@ class Evidence:
         """The ELBO of the training rows and its standard error, if there is one."""
         if self._bound is not None or self.train is None:
             return self._bound
+        if self.num_data is not None and len(self.train) < self.num_data:
+            return None  # a sample bounds nothing of the whole
         if not self.posterior.has_bound:
             return None
         found = evidence_bound(

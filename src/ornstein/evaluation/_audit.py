@@ -214,7 +214,7 @@ class _Comparison:
         if state is not None:
             state = recompute_statistics(
                 model,
-                self._data.train.x,
+                self._data.train.in_memory().x,
                 state=state,
                 key=jax.random.fold_in(self._key, 2),
                 batch_size=_BATCH_ROWS,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray, PyTree
-from ..data import Series, Split
+from ..data import Series, Split, Streamed
 from ..functions import Draw, KLEstimate, map_draws, total_kl
 from ..likelihood import AbstractLikelihood
 from ..network import in_inference
@@ -59,7 +59,7 @@ def _bound_parts(
 
 def evidence_bound(
     fit: Fitted,
-    split: Split,
+    split: Split | Streamed,
     *,
     key: PRNGKeyArray,
     num_draws: int,
@@ -121,7 +121,7 @@ class DrawSums(NamedTuple):
 
 def sums_of_draws(
     fit: Fitted,
-    split: Split,
+    split: Split | Streamed,
     *,
     key: PRNGKeyArray,
     num_draws: int,
@@ -137,11 +137,11 @@ def sums_of_draws(
         num_rows: rows looked at, at most.
     """
     rows_key, draws_key = jax.random.split(key)
-    num_data = len(split)
-    num_rows = min(num_data, num_rows)
+    num_data, split = len(split), split.in_memory()
+    num_rows = min(len(split), num_rows)
     if isinstance(split.x, Series):
         num_rows = min(num_rows, max(1, _BOUND_TIMES // split.x.num_times))
-    chosen = np.asarray(jax.random.permutation(rows_key, num_data)[:num_rows])
+    chosen = np.asarray(jax.random.permutation(rows_key, len(split))[:num_rows])
     size = min(num_rows, _BLOCK_ROWS)
     if num_rows < num_data:  # blocks say how far the rows might have been others
         size = max(1, min(size, num_rows // _LEAST_BLOCKS))

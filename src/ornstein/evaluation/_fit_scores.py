@@ -79,7 +79,9 @@ def fit_scores(
             scores |= component_diversity(prediction, num_strata)
     if posterior.noise_share is not None:
         noise_key = jax.random.fold_in(bound_key, 1)
-        scores["noise_share"] = posterior.noise_share(data.train.x, noise_key)
+        scores["noise_share"] = posterior.noise_share(
+            data.train.in_memory().x, noise_key
+        )
     how = {"key": test_key, "num_draws": num_draws, "prediction": prediction}
     scores |= ablation_scores(fit, data.test, **how)
     if posterior.chain_scores is not None:

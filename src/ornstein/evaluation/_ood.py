@@ -86,7 +86,7 @@ def _raw(data: Data, x: np.ndarray) -> np.ndarray:
 
 def _brightest(data: Data) -> np.float32:
     # By channel, so that no second copy of the training images is needed.
-    channels = data.train.x.max(axis=(0, 1, 2), keepdims=True)
+    channels = data.train.in_memory().x.max(axis=(0, 1, 2), keepdims=True)
     return _raw(data, channels[0]).max()
 
 

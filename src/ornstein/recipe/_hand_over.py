@@ -31,6 +31,11 @@ def check_handed_over(recipe: Recipe) -> None:
     """
     check_numbers(recipe)
     model = recipe.model.model
+    if recipe.data.stream and model == "chains":
+        raise OptionError(
+            "{model} chains takes all rows at once, which {stream} leaves on disk: "
+            "name another {model}, such as ensemble."
+        )
     default = preset_recipe(recipe.data.data, model=model)
     for part in dataclasses.fields(Recipe):
         if part.name in _KEPT_PARTS:
@@ -73,7 +78,7 @@ def hand_over(recipe: Recipe, data: Data) -> SampleRecipe | Recipe:
         )
     kept = {part: getattr(recipe, part) for part in _KEPT_PARTS}
     num_data = len(data.train)
-    if model == "auto" and num_data > MAX_CHAIN_ROWS:
+    if model == "auto" and (recipe.data.stream or num_data > MAX_CHAIN_ROWS):
         found = preset_recipe(name, model="ensemble").changed(seed=seed)
         return dataclasses.replace(found, **kept)
     chains = preset_sampling(name, num_data=num_data).changed(seed=seed)

@@ -160,7 +160,7 @@ def train(
     if found.ema is not None:
         batch_size = recipe.training.batch_size
         found = found.averaged().with_statistics_of(
-            data.train.x, key=key, batch_size=batch_size
+            data.train.in_memory().x, key=key, batch_size=batch_size
         )
     posthoc = MODELS[recipe.model.model].posthoc
     if posthoc is None:

@@ -141,7 +141,11 @@ def _bands(run: Run) -> dict[str, Figure]:
         return {}
     grid = _grid(data)
     bands = predict(run.fit, grid, key=run.key, num_draws=run.num_draws)
-    of_grid, of_rows, xlabel = grid, np.asarray(data.train.x), "x (standardised)"
+    of_grid, of_rows, xlabel = (
+        grid,
+        np.asarray(data.train.in_memory().x),
+        "x (standardised)",
+    )
     encoding = data.encoding
     if encoding is not None and encoding.columns[0].kind == "date":
         of_grid, of_rows = (_dates(x, data) for x in (of_grid, of_rows))
@@ -149,7 +153,7 @@ def _bands(run: Run) -> dict[str, Figure]:
     figure = predictive_bands(
         of_grid,
         bands,
-        data=(of_rows, data.train.y),
+        data=(of_rows, data.train.in_memory().y),
         xlabel=xlabel,
         ylabel="y (standardised)",
         title=data.name,
@@ -188,7 +192,8 @@ def _titles(prediction: Prediction, data: Data, rows: np.ndarray) -> list[str]:
 
 def _grid(data: Data) -> np.ndarray:
     """Inputs beyond the training rows on both sides, where a band should open."""
-    low, high = data.train.x.min(), data.train.x.max()
+    x = data.train.in_memory().x
+    low, high = x.min(), x.max()
     margin = 0.4 * (high - low)
     grid = np.linspace(low - margin, high + margin, _GRID_SIZE, dtype=np.float32)
     return grid[:, None]

@@ -22,8 +22,10 @@ from .._mesh import (
     checked_mesh,
     everywhere,
     gathered,
+    part_of,
 )
 from .._types import PRNGKeyArray, PyTree
+from ..data import Streamed
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
 from ..network import initial_state
@@ -35,7 +37,7 @@ from ._check import (
 )
 from ._elbo import ELBO, AbstractObjective
 from ._kl_weight import KLWeight
-from ._loop import MAX_STEPS, BatchByBatch, InMemory
+from ._loop import MAX_STEPS, BatchByBatch, FromDisk, InMemory
 from ._nonfinite import AbstractOnNonFinite, Stop, skipped_note
 from ._optimiser import Optimiser, Rate, build_optimisation, split_trained
 from ._run import Run
@@ -153,7 +155,8 @@ def fit(
 
     Args:
         model: the random function.
-        split: training data: has `x` and `y`, rows first.
+        split: training data: has `x` and `y`, rows first; or `data.Streamed`, whose
+            rows stay on disk.
         likelihood: of `y` given the function's output.
         key: of shuffles, augmentation and draws.
         num_epochs: passes over the data.
@@ -191,7 +194,7 @@ def fit(
             `False`: batch by batch from numpy, the same numbers; also faster on a CPU
             for networks with Equinox's own convolutions, whose gradients are slow
             inside a compiled loop. `None`: in memory unless the data are a memory map
-            or larger than 4 GiB.
+            or larger than 4 GiB. Not of `data.Streamed`.
         on_nonfinite: what to do at a batch whose loss or gradient is not a number:
             `Stop()`, or `Skip(10)`, which passes over that many in a row and counts
             them.
@@ -212,6 +215,8 @@ def fit(
         NonFiniteError: if the loss or its gradient stops being a number, or does so
             for more batches in a row than may be skipped. The last good checkpoint
             stays.
+        DataError: if rows on disk are not what they were. All steps before are in the
+            checkpoint.
         FileExistsError: if the run has checkpoints and `resume` is false.
         CheckpointError: if all checkpoints are damaged, or of another run.
         BlockingIOError: if another process or thread is at work in the run's folder.
@@ -249,9 +254,15 @@ def fit(
         )
     if isinstance(optimiser, IVON):
         optimiser.check(model, objective, kl)
-    data = check_data(split, "split")
+    on_disk = split if isinstance(split, Streamed) else None
+    if on_disk is not None and in_memory:
+        raise ValueError(
+            "in_memory=True wants all rows on the device, and those of `split` are on "
+            "disk: leave it out, or load the data without stream=True."
+        )
+    data = check_data(split if on_disk is None else on_disk.in_memory(), "split")
     state = initial_state(model) if state is None else state
-    num_data = _num_rows(data)
+    num_data = _num_rows(data) if on_disk is None else len(on_disk)
     if batch_size > num_data:
         logger.info("batch_size=%d clipped to the %d rows", batch_size, num_data)
         batch_size = num_data
@@ -271,6 +282,9 @@ def fit(
     if validation is not None:
         _check_fits(model, likelihood, validation.data, state, num_rows)
     steps_per_epoch = num_data // batch_size
+    if on_disk is not None:
+        num_parts = part_of(mesh)[1]
+        steps_per_epoch = on_disk.steps_per_epoch(batch_size, num_parts=num_parts)
     num_steps = num_epochs * steps_per_epoch
     model_labels, rule = model.labels(), optimiser
     notes = model.posterior_parts().notes
@@ -309,7 +323,9 @@ def fit(
         regularise_dynamics=regularise_dynamics,
         on_nonfinite=on_nonfinite,
     )
-    if _keeps_in_memory(data) if in_memory is None else in_memory:
+    if on_disk is not None:
+        loop = FromDisk(trainer=trainer, data=on_disk, mesh=mesh)
+    elif _keeps_in_memory(data) if in_memory is None else in_memory:
         on_device = everywhere(jax.tree.map(jnp.asarray, data), mesh)
         num_at_once = min(num_steps, MAX_STEPS)
         loop = InMemory(

@@ -1,6 +1,10 @@
 """Many steps at a time: in one compiled call, or batch by batch."""
 
 import abc
+import math
+from collections.abc import Generator, Iterator
+from itertools import islice
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,13 +12,53 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from .._mesh import as_parameters, everywhere, over_rows, put_parameters, put_rows
+from .._mesh import (
+    as_parameters,
+    everywhere,
+    over_rows,
+    part_of,
+    put_batches,
+    put_parameters,
+    put_rows,
+)
 from .._types import Array, Int, PRNGKeyArray, PyTree
+from ..data import Part, Streamed
+from ._shuffle import batch_indices
 from ._step import Trainer, TrainState
 from .records import StepRecord
 
 MAX_STEPS = 512
 """Steps in one compiled call, at most; the number taken is not part of the program."""
+_CALL_BYTES = 2**24
+"""Of rows that are read from disk: as many in one call, unless a batch has more."""
+
+
+class Feed:
+    """Batches one after the other, which end where one cannot be read.
+
+    So that the steps before it are not lost.
+
+    Args:
+        batches: without end.
+
+    Attributes:
+        failure: why they ended, or `None`.
+    """
+
+    def __init__(self, batches: Iterator[Any]):
+        self._batches = batches
+        self.failure: Exception | None = None
+
+    def __iter__(self) -> "Feed":
+        return self
+
+    def __next__(self) -> Any:
+        if self.failure is None:
+            try:
+                return next(self._batches)
+            except Exception as error:
+                self.failure = error
+        raise StopIteration
 
 
 class AbstractLoop(eqx.Module):
@@ -31,16 +75,30 @@ class AbstractLoop(eqx.Module):
         return put_parameters(state, self.mesh)
 
     @abc.abstractmethod
-    def run(
-        self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
-    ) -> tuple[TrainState, StepRecord]:
-        """Take one step for each batch, and stop after the first non-finite one.
+    def feed(
+        self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
+    ) -> Generator[Any, None, None]:
+        """What `run` takes, from a step on, without end: a generator, to be closed.
 
-        Where those are skipped, it goes on.
+        Args:
+            num_data: how many rows there are.
+            batch_size: of each step.
+            key: of all shuffles.
+            start: the first step's number.
+        """
+
+    @abc.abstractmethod
+    def run(
+        self, state: TrainState, feed: Feed, num_steps: int, *, key: PRNGKeyArray
+    ) -> tuple[TrainState, StepRecord]:
+        """Take some steps, and stop after the first non-finite one.
+
+        Where those are skipped, it goes on. Where the feed ends, it took fewer.
 
         Args:
             state: before the first step; its memory is reused, so it is gone after.
-            indices: the rows of each batch.
+            feed: of the batches.
+            num_steps: to take, at most `MAX_STEPS`.
             key: of the run; step k uses `fold_in(key, k)`.
 
         Returns:
@@ -63,14 +121,21 @@ class InMemory(AbstractLoop):
     max_steps: int
     mesh: Mesh | None = None
 
+    def feed(
+        self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
+    ) -> Generator[np.ndarray, None, None]:
+        """The rows' numbers."""
+        return batch_indices(num_data, batch_size, key=key, start=start)
+
     def run(
-        self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
+        self, state: TrainState, feed: Feed, num_steps: int, *, key: PRNGKeyArray
     ) -> tuple[TrainState, StepRecord]:
         """See `AbstractLoop.run`."""
+        indices = list(islice(feed, num_steps))
         padded = np.zeros((self.max_steps, len(indices[0])), np.int32)
         padded[: len(indices)] = indices
-        num_steps = jnp.asarray(len(indices), jnp.int32)
-        inputs = (self.trainer, self.data, jnp.asarray(padded), num_steps, key)
+        count = jnp.asarray(len(indices), jnp.int32)
+        inputs = (self.trainer, self.data, jnp.asarray(padded), count, key)
         inputs = everywhere(inputs, self.mesh)
         state, records, num_done = _run_steps((inputs, self.mesh), state)
         return state, _on_host(records, int(num_done))
@@ -92,23 +157,90 @@ class BatchByBatch(AbstractLoop):
     data: tuple[PyTree, PyTree]
     mesh: Mesh | None = None
 
+    def feed(
+        self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
+    ) -> Generator[np.ndarray, None, None]:
+        """The rows' numbers."""
+        return batch_indices(num_data, batch_size, key=key, start=start)
+
     def run(
-        self, state: TrainState, indices: list[np.ndarray], *, key: PRNGKeyArray
+        self, state: TrainState, feed: Feed, num_steps: int, *, key: PRNGKeyArray
     ) -> tuple[TrainState, StepRecord]:
         """See `AbstractLoop.run`."""
-        records = _room_for(self.trainer, max(MAX_STEPS, len(indices)))
+        records = _room_for(self.trainer, max(MAX_STEPS, num_steps))
         trainer, key, records = everywhere((self.trainer, key, records), self.mesh)
-        for i, rows in enumerate(indices):
+        num_done = 0
+        for i, rows in enumerate(islice(feed, num_steps)):
+            num_done = i + 1
             batch = jax.tree.map(lambda a, rows=rows: np.asarray(a[rows]), self.data)
             number = everywhere(jnp.asarray(i, jnp.int32), self.mesh)
             inputs = (trainer, put_rows(batch, self.mesh), key, number)
             state, records = _run_one_step((inputs, self.mesh), (state, records))
         # Records are read only here, so that a device never waits for the host.
-        found = _on_host(records, len(indices))
+        found = _on_host(records, num_done)
         if self.trainer.skips_nonfinite:
             return state, found
         bad = np.flatnonzero(~found.is_finite(np))
         return state, _on_host(records, int(bad[0]) + 1) if bad.size else found
+
+
+class FromDisk(AbstractLoop):
+    """Data on disk, read ahead of the steps: several batches to a compiled call.
+
+    The rows of one call are on the device, and those of the next are put there while
+    it runs.
+
+    Attributes:
+        trainer: of the steps.
+        data: the rows.
+        mesh: of several devices that share each batch, or `None`; each of its processes
+            reads its own part of the rows.
+    """
+
+    trainer: Trainer
+    data: Streamed
+    mesh: Mesh | None = None
+
+    def feed(
+        self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
+    ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
+        """The rows themselves, of this process's part."""
+        del num_data
+        seed = np.asarray(jax.random.key_data(key)).tolist()
+        part = Part(*part_of(self.mesh))
+        return self.data.batches(batch_size, seed=seed, start=start, part=part)
+
+    def run(
+        self, state: TrainState, feed: Feed, num_steps: int, *, key: PRNGKeyArray
+    ) -> tuple[TrainState, StepRecord]:
+        """See `AbstractLoop.run`."""
+        parts: list[tuple[StepRecord, Array, int]] = []
+        num_taken = 0
+        trainer, key = everywhere((self.trainer, key), self.mesh)
+        while num_taken < num_steps:
+            first = next(feed, None)
+            if first is None:
+                break
+            size = sum(math.prod(a.shape) * a.dtype.itemsize for a in first)
+            length = min(MAX_STEPS, max(1, _CALL_BYTES // size))
+            others = islice(feed, min(length, num_steps - num_taken) - 1)
+            batches = [first, *others]
+            numbers = jnp.arange(length, dtype=jnp.int32)
+            count = jnp.asarray(len(batches), jnp.int32)
+            numbers, count = everywhere((numbers, count), self.mesh)
+            data = put_batches(_stacked(batches, length), self.mesh)
+            if len(parts) > 1:  # two calls' rows are enough to have on the device
+                jax.block_until_ready(parts[-2][1])
+            inputs = (trainer, data, numbers, count, key)
+            state, records, done = _run_steps((inputs, self.mesh), state)
+            parts.append((records, done, len(batches)))
+            num_taken += len(batches)
+        found = [_on_host(_room_for(self.trainer, 1), 0)]
+        for records, done, num_asked in parts:
+            found.append(_on_host(records, int(done)))
+            if int(done) < num_asked:
+                break
+        return state, jax.tree.map(lambda *a: np.concatenate(a), *found)
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -141,6 +273,20 @@ def _run_one_step(inputs, state_and_records):
     step_key = jax.random.fold_in(key, state.step)
     state, record = trainer.step(state, batch, key=step_key)
     return as_parameters(state, mesh), _put(records, record, i)
+
+
+def _stacked(
+    batches: list[tuple[np.ndarray, np.ndarray]], length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Batches along a new axis, which is as long for fewer of them."""
+
+    def stack(*leaves: np.ndarray) -> np.ndarray:
+        room = np.zeros((length, *leaves[0].shape), leaves[0].dtype)
+        np.stack(leaves, out=room[: len(leaves)])
+        return room
+
+    x, y = zip(*batches, strict=True)
+    return stack(*x), stack(*y)
 
 
 def _room_for(trainer: Trainer, num_steps: int) -> StepRecord:

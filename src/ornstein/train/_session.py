@@ -6,7 +6,6 @@ import math
 import re
 import time
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,9 +19,8 @@ from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
 from ._early_stopping import Best
 from ._errors import NonFiniteError
-from ._loop import MAX_STEPS, AbstractLoop
+from ._loop import MAX_STEPS, AbstractLoop, Feed, FromDisk
 from ._run import Run
-from ._shuffle import batch_indices
 from ._step import Trainer, TrainState
 from ._validate import validate
 from ._validation import Validation
@@ -122,6 +120,8 @@ class Session:
             # Activations, steps, priors: all but its arrays, which have shapes to tell.
             "model": _ADDRESS.sub("", eqx.tree_pformat(trainer.frozen)),
         }
+        if isinstance(loop, FromDisk):
+            self.identity["order"] = loop.data.order
 
     def refuse_used_run(self) -> None:
         """Refuse to train into a run that was trained already."""
@@ -171,8 +171,15 @@ class Session:
             for callback in self.callbacks:
                 stack.callback(callback.stop)
                 callback.start(plan)
+            feed = self.loop.feed(
+                self.trainer.num_data,
+                self.batch_size,
+                key=self.shuffle_key,
+                start=self.history.num_steps,
+            )
+            stack.callback(feed.close)
             try:
-                self._train()
+                self._train(Feed(feed))
             except KeyboardInterrupt:
                 if self.is_between_steps:
                     self._save()
@@ -192,14 +199,8 @@ class Session:
         """What lies on several devices, on one."""
         return gathered(tree, self.loop.mesh)
 
-    def _train(self) -> None:
+    def _train(self, feed: Feed) -> None:
         step = self.history.num_steps
-        batches = batch_indices(
-            self.trainer.num_data,
-            self.batch_size,
-            key=self.shuffle_key,
-            start=step,
-        )
         self._save()
         self.is_between_steps = True
         num_next = 1  # compiles, and shows the first loss
@@ -209,9 +210,14 @@ class Session:
             self.is_between_steps = False
             with room_for("a step of training", _SPARING):
                 self.state, records = self.loop.run(
-                    self.state, list(islice(batches, num_taken)), key=self.step_key
+                    self.state, feed, num_taken, key=self.step_key
                 )
             took = time.monotonic() - begin
+            if feed.failure is not None:
+                num_taken = records.num_steps
+                if num_taken == 0:  # all steps before are in the history
+                    self._save()
+                    raise feed.failure
             self._check_finite(step, records)
             if step == 0:
                 self._report_first(records.at(0))

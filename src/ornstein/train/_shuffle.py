@@ -7,7 +7,7 @@ last batch would give its rows more weight than others; a smaller one would comp
 second program.)
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import jax
 import numpy as np
@@ -21,7 +21,7 @@ def batch_indices(
     *,
     key: PRNGKeyArray,
     start: int,
-) -> Iterator[np.ndarray]:
+) -> Generator[np.ndarray, None, None]:
     """Row numbers of every batch from step `start` on, without end.
 
     Args:

@@ -120,6 +120,11 @@ class Sample:
                 "{image_augmentation} does nothing for `ornstein sample`, whose "
                 "likelihood is of the images as they are: leave it out."
             )
+        if recipe.data.stream:
+            raise OptionError(
+                "{stream} leaves rows on disk, and chains take all of them at once: "
+                "leave it out, or `ornstein train` an ensemble of them."
+            )
         path = free_folder(recipe.data.data) if self.out is None else self.out
         others = starts_from_run(recipe.sampling.start_from)
         inputs = [*inputs_of(recipe.recipe), *([] if others is None else [others])]

@@ -110,8 +110,7 @@ class _Read(NamedTuple):
 def _read(path: Path, options: TableOptions) -> _Read:
     where, targets = str(path), options.targets
     whole = read_frame(path, options.separator)
-    _check_target(whole, targets, where)
-    features = _features(whole, options, where)
+    features = features_of(whole, options, where)
     frame, notes = with_targets(whole, targets, where)
     y, columns = own_targets(frame, targets, options.task, where)
     return _Read(whole, frame, features, y, columns, list(notes))
@@ -275,8 +274,18 @@ def _check_there(
             )
 
 
-def _features(frame: "pd.DataFrame", options: TableOptions, where: str) -> list[str]:
-    """The columns to learn from, in the table's order."""
+def features_of(frame: "pd.DataFrame", options: TableOptions, where: str) -> list[str]:
+    """The columns to learn from, in the table's order.
+
+    Args:
+        frame: with the table's columns.
+        options: which of them are what.
+        where: its name, for messages.
+
+    Raises:
+        DataError: without a target, or for columns that are not there or named twice.
+    """
+    _check_target(frame, options.targets, where)
     ids = [] if options.id_column is None else [options.id_column]
     _check_there(frame, options.features, where, "{features}")
     _check_there(frame, options.drop, where, "{drop}")

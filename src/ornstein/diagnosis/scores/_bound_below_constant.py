@@ -30,9 +30,10 @@ def bound_below_constant(evidence: Evidence) -> CheckResult:
     constant = constant_scores(evidence.likelihood, train_y, train_y)
     if constant is None:
         return NOT_CHECKED
-    num_data = len(evidence.train)
+    num_data = evidence.num_data or len(train_y)
     penalty = 0.5 * constant.num_constants * math.log(num_data)
-    evidence_of_constant = float(np.sum(constant.log_prob)) - penalty
+    # The rows may be a sample of those that the bound is of.
+    evidence_of_constant = num_data * float(np.mean(constant.log_prob)) - penalty
     elbo, error = bound
     numbers = {"elbo": elbo, "constant_log_evidence": evidence_of_constant}
     error = error if math.isfinite(error) else 0.0

@@ -51,6 +51,12 @@ def _check_columns(recipe: Recipe, is_table: bool) -> None:
 
 def check_task(recipe: Recipe, data: Data) -> None:
     """Refuse sequences for a model of rows, and the reverse; patience without rows."""
+    if recipe.data.stream and MODELS[recipe.model.model].posthoc is not None:
+        raise OptionError(
+            "{model} {} passes over all training rows once the network is trained, and "
+            "{stream} leaves them on disk: name another {model}, such as ensemble.",
+            recipe.model.model,
+        )
     if recipe.series.time is None:
         _check_without_time(data, recipe.series)
     model, is_series = recipe.model.model, data.task == "series"

@@ -19,10 +19,13 @@ def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
     Raises:
         ValueError: for more rows than there are, none, or a class without any.
     """
-    train = _first(data.train, num_train, "train_rows", f"training rows {data.name}")
+    train = data.train
+    if num_train is not None:
+        assert isinstance(train, Split)
+        train = _first(train, num_train, "train_rows", f"training rows {data.name}")
     test = _first(data.test, num_test, "test_rows", f"test rows {data.name}")
     data = dataclasses.replace(data, test_names=data.test_names[:num_test])
-    if num_train is None:
+    if num_train is None or not isinstance(train, Split):
         return dataclasses.replace(data, test=test)
     if data.num_classes is not None:
         _check_classes(data, train)
@@ -46,7 +49,7 @@ def _first(split: Split, num_rows: int | None, option: str, what: str) -> Split:
 
 def _check_classes(data: Data, train: Split) -> None:
     present = np.unique(train.y)
-    absent = np.setdiff1d(np.unique(data.train.y), present)
+    absent = np.setdiff1d(np.unique(data.train.in_memory().y), present)
     if absent.size:
         raise OptionError(
             "The first {} training rows of {} have no {!r}, perhaps because rows are "

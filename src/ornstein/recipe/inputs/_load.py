@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ..._sentence import OptionError
 from ...data import Data, load
 from .._recipe import Recipe
 from ._arrange_series import arrange_series
@@ -33,6 +34,14 @@ def load_data(
 def _whole(recipe: Recipe) -> Data:
     """All that is asked for, of which series are whole."""
     options, series, seed = recipe.data, recipe.series, recipe.training.seed
+    if options.stream and series.time is not None:
+        raise OptionError(
+            "{time} is for sequences, which are read whole: leave {stream} out."
+        )
+    if options.stream and options.train_rows is not None:
+        raise OptionError(
+            "{train_rows} takes the first rows of those in memory: leave {stream} out."
+        )
     if series.time is not None:
         data = load_sequences(options, series, seed=seed)
         data = first_rows(data, options.train_rows, options.test_rows)
@@ -51,8 +60,11 @@ def _whole(recipe: Recipe) -> Data:
         test=options.test,
         image_size=options.image_size,
         image_fit=options.image_fit,
+        stream=options.stream,
+        shuffle_buffer=options.shuffle_buffer,
+        validation_fraction=options.validation_fraction if options.stream else 0.0,
     )
     data = first_rows(data, options.train_rows, options.test_rows)
-    if options.validation_fraction == 0:
+    if options.validation_fraction == 0 or options.stream:
         return data
     return data.with_validation(options.validation_fraction, seed=seed)

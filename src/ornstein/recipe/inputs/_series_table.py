@@ -93,7 +93,7 @@ def on_model_time(data: Data, unit: float | None) -> Data:
 
     return dataclasses.replace(
         data,
-        train=split(data.train),
+        train=split(data.train.in_memory()),
         test=split(data.test),
         validation=None if data.validation is None else split(data.validation),
         clock=clock,

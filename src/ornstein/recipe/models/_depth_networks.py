@@ -170,7 +170,7 @@ def _stem(
         activation=activation_from_name(options.activation),
         key=jax.random.fold_in(key, _STEM),
     )
-    return stem.whitened(data.train.x)
+    return stem.whitened(data.train.in_memory().x)
 
 
 def _check_no_image_options(options: ModelOptions) -> None:

@@ -42,5 +42,5 @@ def build_likelihood(options: LikelihoodOptions, data: Data) -> AbstractLikeliho
                 data.name,
             )
         likelihood = OverTime(likelihood)
-    likelihood.check_targets(data.train.y, data.num_outputs)
+    likelihood.check_targets(data.train.in_memory().y, data.num_outputs)
     return likelihood

@@ -44,6 +44,10 @@ class DataOptions:
         test: another table, whose rows are the test.
         image_size: sides of your own images in pixels; by default all are of one size.
         image_fit: crop cuts the longer side's ends off, pad puts black by the other.
+        stream: leave training rows on disk and read them as they are needed: of a
+            .parquet or .npz file, or a folder of them, larger than memory.
+        shuffle_buffer: with --stream: rows that are shuffled among each other; by
+            default as many as 32 MB hold.
         split: which of the numbered splits of uci/NAME.
         validation_fraction: of the training rows, held out for choosing and stopping.
         train_rows: learn from the first ones alone.
@@ -62,6 +66,8 @@ class DataOptions:
     test: str | None = None
     image_size: int | None = None
     image_fit: Literal["crop", "pad"] = "crop"
+    stream: bool = False
+    shuffle_buffer: int | None = None
     split: int = 0
     validation_fraction: float = 0.0
     train_rows: int | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..._sentence import OptionError
+from ...data import kind_of_folder
 from ...train import IVON
 from .._recipe import Recipe
 from ..models import HIERARCHICAL, NETWORK_OPTIONS, WHITENED, network_kind
@@ -310,13 +311,18 @@ def preset_recipe(
     return Recipe().changed(data=data, model=model, **found)
 
 
-def default_model(data: str, *, time: str | None = None) -> ModelName:
+def default_model(
+    data: str, *, time: str | None = None, stream: bool = False
+) -> ModelName:
     """The family that learns these data, if none is named.
 
     Args:
         data: as `load` takes it.
         time: the column of times of a table of sequences.
+        stream: whether rows stay on disk, where chains do not reach them.
     """
+    if stream:
+        return "ensemble"
     if kind_of_sequences(data, time=time) is not None:
         return "latent-sde"
     return "auto" if is_table(data) else "sdebnn"
@@ -372,7 +378,8 @@ def kind_of_data(data: str) -> str:
     """`toy`, `vectors` or `images`, from the name of a data set alone."""
     if data.startswith("toy/"):
         return "toy"
-    if is_table(data) or Path(data).suffix.lower() == ".npz":
+    is_shards = kind_of_folder(Path(data).expanduser()) is not None
+    if is_table(data) or is_shards or Path(data).suffix.lower() == ".npz":
         return "vectors"
     return "images"
 

@@ -187,7 +187,7 @@ def load_case(case: Case) -> Data:
     data = load(case.data)
     return dataclasses.replace(
         data,
-        train=_first(data.train, case.train_rows),
+        train=_first(data.train.in_memory(), case.train_rows),
         test=_first(data.test, case.test_rows),
     )
 

@@ -125,7 +125,9 @@ def _shown(data: Data, every: int) -> Data:
         pick = lambda series: jax.tree.map(lambda leaf: leaf[:, is_kept], series)
         return Split(pick(split.x), pick(split.y))
 
-    return dataclasses.replace(data, train=thinned(data.train), test=thinned(data.test))
+    return dataclasses.replace(
+        data, train=thinned(data.train.in_memory()), test=thinned(data.test)
+    )
 
 
 def _sde(settings: _Settings, *, key: jax.Array) -> AbstractRandomFunction:
@@ -209,7 +211,7 @@ def _judge(fitted: Fit, data: Data, settings: _Settings, *, key: Any) -> dict[st
         interval=np.stack(future.interval(_LEVELS[1] - _LEVELS[0]))[..., 0],
         bands=np.asarray(first.quantile(BAND_QUANTILES))[:, 0, :, 0],
     )
-    bounds = series_evidence_bound(fitted, data.train, key=bound_key)
+    bounds = series_evidence_bound(fitted, data.train.in_memory(), key=bound_key)
     found["scores"] |= {
         "elbo_per_series": bounds["elbo"],
         "noise_scale": float(likelihood.likelihood.scale),

@@ -93,8 +93,8 @@ def without_fold(data: Data, fold: int) -> Data:
     held = np.arange(len(data.train)) % _NUM_FOLDS == fold
     return dataclasses.replace(
         data,
-        train=_walks(data.train, ~held),
-        validation=_walks(data.train, held),
+        train=_walks(data.train.in_memory(), ~held),
+        validation=_walks(data.train.in_memory(), held),
         test=data.validation,
     )
 

@@ -40,7 +40,7 @@ def _flat(split: Split) -> Split:
 
 def _run(study: Study) -> list[dict[str, Any]]:
     data = load("mnist")
-    train, test = _flat(data.train), _flat(data.test)
+    train, test = _flat(data.train.in_memory()), _flat(data.test)
     settings = {"epochs": _EPOCHS[study.scale], "prior": _PRIOR, "seed": study.seed}
     run = study.folder / "run"
 

@@ -52,7 +52,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
 
         def compute(name=name) -> dict[str, Any]:
             data = load("mnist")
-            train, test = _flat(data.train), _flat(data.test)
+            train, test = _flat(data.train.in_memory()), _flat(data.test)
             samples = _chain(train, name, num_epochs, seed=study.seed)
             is_sampler = name in ("SGLD", "SGHMC")
             return _judge(samples, test, burn_in if is_sampler else None)

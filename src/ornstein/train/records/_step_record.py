@@ -51,6 +51,11 @@ class StepRecord(NamedTuple):
     gradient_snr: dict[str, Float[Array, "*steps"]]
     calibration: Float[Array, "*steps 3 bins"] | None
 
+    @property
+    def num_steps(self) -> int:
+        """How many there are, of several."""
+        return self.grad_norm.shape[0]
+
     def at(self, step: int) -> "StepRecord":
         """One of several steps."""
         return jax.tree.map(lambda a: a[step], self)

@@ -1,0 +1,5 @@
+"""Rows that stay on disk: their order, and how they are read ahead of the steps."""
+
+from ._base import AbstractShards as AbstractShards
+from ._order import Part as Part
+from ._streamed import Streamed as Streamed

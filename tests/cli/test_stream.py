@@ -1,0 +1,106 @@
+"""`ornstein train --stream`, as it is typed."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ornstein.cli import main
+
+QUICK = ["--model", "mean-field", "--width", "3", "--test-draws", "3"]
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three files of Parquet, a category among their columns."""
+    folder = tmp_path_factory.mktemp("shards")
+    rng = np.random.default_rng(0)
+    for number in range(3):
+        a, city = rng.normal(size=100), rng.choice(["Graz", "Wien"], 100)
+        table = pd.DataFrame({"a": a, "city": city, "y": a + (city == "Graz")})
+        name = f"part-0000{number}-of-00003.parquet"
+        table.to_parquet(folder / name, row_group_size=30)
+    return folder
+
+
+def typed(*args: object) -> int:
+    return main([str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module")
+def run(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    how = ["--shuffle-buffer", 50, "--validation-fraction", 0.1, "--steps", 8]
+    train = ["train", "--data", shards, "--target", "y", "--stream", *QUICK]
+    assert typed(*train, *how, "--out", out, "--json") == 0
+    return out
+
+
+def test_a_run_is_judged_and_predicts_as_any_other(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """A table in memory is encoded as the rows on disk were, gaps and all."""
+    result = json.loads((run / "result.json").read_text())
+    assert any("216 training rows stay on disk" in note for note in result["notes"])
+    assert typed("evaluate", run, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["nll"] == pytest.approx(result["nll"])
+    new = pd.DataFrame({"city": ["Wien", "Bern", None], "a": [0.5, None, 1.0]})
+    new.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "out.csv"
+    assert typed("predict", run, tmp_path / "new.csv", "-o", out) == 0
+    assert np.isfinite(pd.read_csv(out)["mean"]).all()
+
+
+def test_a_finished_run_resumes_where_its_shards_are_as_they_were(
+    run: Path, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    assert typed("train", "--resume", run) == 0
+    capsys.readouterr()
+    file = shards / "part-00001-of-00003.parquet"
+    kept = shutil.copy(file, tmp_path / "kept")
+    try:
+        table = pd.read_parquet(file)
+        table.assign(a=table["a"] + 1).to_parquet(file)
+        assert typed("train", "--resume", run) == 2
+        assert "has changed since this run read it" in capsys.readouterr().err
+        file.unlink()
+        assert typed("train", "--resume", run) == 2
+        said = capsys.readouterr().err
+        assert "part-00001-of-00003.parquet is missing: copy them there" in said
+    finally:
+        shutil.copy(kept, file)
+
+
+REFUSED = {
+    "chains": (["--stream", "--model", "chains"], "name another --model, such as ens"),
+    "laplace": (["--stream", "--model", "laplace"], "--stream leaves them on disk"),
+    "rows": (["--stream", *QUICK, "--train-rows", "9"], "leave --stream out"),
+    "tune": (["--stream", *QUICK, "--tune", "lr"], "with --validation-fraction"),
+    "buffer": (["--stream", *QUICK, "--shuffle-buffer", "0"], "at least 1 row, got 0"),
+    "no stream": (QUICK, "is a folder of .parquet files: --stream reads such"),
+    "buffer alone": ([*QUICK, "--shuffle-buffer", "9"], "give --stream, or leave it"),
+    "image size": (["--stream", *QUICK, "--image-size", "9"], "--image-size is for"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_options_that_cannot_be_are_refused(
+    name: str, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """In one sentence, before a folder is made."""
+    options, said = REFUSED[name]
+    out = tmp_path / "run"
+    train = ["train", "--data", shards, "--target", "y", "--out", out, *options]
+    assert typed(*train) == 2
+    error = capsys.readouterr().err
+    assert said in error.splitlines()[-1]
+    assert error.count("ornstein: ") == 1
+    assert not out.exists()
+
+
+def test_chains_are_refused_by_sample(shards: Path, capsys: pytest.CaptureFixture):
+    assert typed("sample", "--data", shards, "--target", "y", "--stream") == 2
+    assert "chains take all of them at once: leave it out" in capsys.readouterr().err
