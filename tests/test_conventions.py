@@ -31,6 +31,7 @@ LAYERS = (
         "files",
         "memory",
         "mesh",
+        "processes",
     ),
     ("data", "metrics"),
     ("sde", "nn", "likelihood", "prior", "network"),

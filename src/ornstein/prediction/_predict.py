@@ -13,8 +13,10 @@ from .._mesh import (
     DRAWS,
     ROWS,
     check_divides,
+    check_same,
     checked_mesh,
     everywhere,
+    fingerprint,
     gathered,
     num_along,
     put_rows,
@@ -117,6 +119,8 @@ def predict(
         check_divides(mesh, (DRAWS,), "num_draws", num_draws)
     elif num_draws % num_along(mesh, (DRAWS,)):
         mesh = without(mesh, DRAWS)
+    said = lambda: {"x": fingerprint(x), "key": fingerprint(key)}
+    check_same(mesh, "predict", said)
     model = in_inference(fit.model)
 
     # Equal blocks: the last one is padded by less than one row a block.

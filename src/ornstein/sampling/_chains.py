@@ -18,9 +18,11 @@ from .._mesh import (
     CHAINS,
     ROWS,
     check_divides,
-    check_no_files,
+    check_same,
     checked_mesh,
     cut,
+    fingerprint,
+    first_writes,
     gathered,
     put,
 )
@@ -99,7 +101,8 @@ def run_chains(
         thin: steps from one kept sample to the next.
         burn_in: ends the warm-up of a minibatch kernel before `num_warmup` steps.
         folder: write samples here as the chains run, so that they need fit in memory
-            nowhere; in host memory without one.
+            nowhere; in host memory without one. Of several processes that share
+            `mesh` the first alone writes, and the others read it at the end.
         resume: go on with the chains of that folder, bit for bit as if they had never
             stopped.
         save_every: seconds from one state to resume from to the next.
@@ -129,10 +132,19 @@ def run_chains(
         )
     starts = jax.tree.map(jnp.asarray, starts)
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
-    if folder is not None:
-        check_no_files(mesh, "folder", "keep what `sample` returns")
     num_chains = _check_starts(kernel, potential, starts, key=key)
     check_divides(mesh, (CHAINS,), "num_chains", num_chains)
+    said = lambda: {
+        "num_samples": num_samples,
+        "num_warmup": num_warmup,
+        "thin": thin,
+        "key": fingerprint(key),
+        "kernel": eqx.tree_pformat(kernel),
+        "starts": fingerprint(starts),
+        "folder": None if folder is None else ("to resume" if resume else "new"),
+        **(settings or {}),
+    }
+    check_same(mesh, "sample", said)
     init_keys, step_keys = _chain_keys(key, num_chains)
     if mesh is not None:
         apart = (starts, init_keys, step_keys)
@@ -161,16 +173,23 @@ def run_chains(
         "checksum of data and starts": _checksum(gathered((potential, starts), mesh)),
     }
     path = None if folder is None else Path(folder)
-    alone = contextlib.nullcontext() if path is None else _alone_in(path, resume)
-    with alone:
-        if path is None:
-            arrays = in_memory(like)
-        elif resume and not is_unfinished(path):
-            _check_settings(path, settings)
-            arrays = open_files(path, like, mode="r+")
-        else:
-            arrays = create_files(path, like)
-            write_header(path, like, settings, starts=how_started)
+    arrays = in_memory(like) if path is None else None
+    with contextlib.ExitStack() as stack:
+
+        def open_folder() -> bytes:
+            nonlocal arrays
+            assert path is not None
+            stack.enter_context(_alone_in(path, resume))
+            if resume and not is_unfinished(path):
+                _check_settings(path, settings)
+                arrays = open_files(path, like, mode="r+")
+            else:
+                arrays = create_files(path, like)
+                write_header(path, like, settings, starts=how_started)
+            return b""
+
+        if path is not None:
+            first_writes(mesh, open_folder)
         run = Run(
             sampler=sampler,
             states=states,
@@ -186,7 +205,23 @@ def run_chains(
         with _in_one_sentence():
             run.go()
     states = gathered(run.states, mesh)
-    return Chains(run.arrays[0], run.arrays[1], run.chain_info, states)
+    if path is not None:
+        first_writes(mesh, bytes)  # has written all by now
+    positions, info = run.arrays or _written_by_first(path, like)
+    return Chains(positions, info, run.chain_info, states)
+
+
+def _written_by_first(path: Path | None, like: PyTree) -> PyTree:
+    """What another process wrote, read where it did."""
+    assert path is not None
+    try:
+        return open_files(path, like)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"Process {jax.process_index()} cannot read the samples that process 0 "
+            f"wrote ({error}): give a `folder` on a file system that all processes "
+            "share."
+        ) from error
 
 
 @contextlib.contextmanager

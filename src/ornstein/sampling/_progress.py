@@ -42,6 +42,16 @@ class Progress(NamedTuple):
     chain_info: dict[str, np.ndarray]
     checksums: Checksums
 
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        lists = {name: a.tolist() for name, a in self.chain_info.items()}
+        return self._asdict() | {"chain_info": lists}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> "Progress":
+        """What `to_json` gave."""
+        return cls(**saved)._replace(chain_info=as_arrays(saved["chain_info"]))
+
 
 def save_progress(folder: Path, states: PyTree, progress: Progress) -> None:
     """Write a state; that of before stays beside it.
@@ -54,9 +64,7 @@ def save_progress(folder: Path, states: PyTree, progress: Progress) -> None:
     newest = folder / _STATE
     if newest.exists():
         link_atomically(newest, folder / _BEFORE)
-    lists = {name: a.tolist() for name, a in progress.chain_info.items()}
-    meta = progress._asdict() | {"chain_info": lists}
-    save_model(newest, states, hyperparameters=meta)
+    save_model(newest, states, hyperparameters=progress.to_json())
 
 
 def read_progress(folder: Path, arrays: PyTree[np.ndarray]) -> Progress | None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._memory import room_for
-from .._mesh import agreed, gathered
+from .._mesh import agreed, first_reads, gathered, put
 from .._sentence import Sentence
 from .._types import Array, PyTree
 from ..functions import split_r_hat
@@ -21,7 +21,7 @@ from ._advance import DeviceSamples, Sampler
 from ._burn_in import BurnIn, has_noise_ratio, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
 from ._progress import Progress, load_progress, save_progress
-from ._store import add_checksums, flush, no_checksums
+from ._store import Checksums, add_checksums, flush, no_checksums
 
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, files and Ctrl-C come between calls."""
@@ -45,7 +45,8 @@ class Run:
     Args:
         sampler: the chains' kernel, potential and keys.
         states: of the chains.
-        arrays: where samples go: (position, info) with chains and samples first.
+        arrays: where samples go: (position, info) with chains and samples first; `None`
+            where another process that shares the mesh has them.
         plan: what is to be done.
         burn_in: ends the warm-up early, or `None`.
         folder: of the samples and of the states to go on from, or `None`.
@@ -58,7 +59,7 @@ class Run:
         *,
         sampler: Sampler,
         states: AbstractState,
-        arrays: tuple[PyTree, dict[str, np.ndarray]],
+        arrays: tuple[PyTree, dict[str, np.ndarray]] | None,
         plan: SamplingPlan,
         burn_in: BurnIn | None,
         folder: Path | None,
@@ -73,19 +74,31 @@ class Run:
         self.num_kept = 0
         self.num_divergent = 0
         self.chain_info: dict[str, np.ndarray] = {}
-        self.checksums = no_checksums(arrays)
+        self.checksums: Checksums = [] if arrays is None else no_checksums(arrays)
         self.num_next = 1  # compiles
         self.is_between_steps = False  # when interrupted, saving loses nothing
 
     def resume(self) -> None:
         """Go on from the saved states; from the start if there are none yet."""
         assert self.folder is not None
-        found = load_progress(self.folder, self.arrays, self.states)
+        folder, arrays = self.folder, self.arrays
+        like = gathered(self.states, self.sampler.mesh)
+
+        def read() -> tuple[dict[str, np.ndarray], Any] | None:
+            assert arrays is not None
+            found = load_progress(folder, arrays, like)
+            if found is None:
+                return None
+            leaves = enumerate(jax.tree.leaves(found[0]))
+            return {f"{i}": np.asarray(a) for i, a in leaves}, found[1].to_json()
+
+        found = first_reads(self.sampler.mesh, read)
         if found is None:
             return
-        placed = jax.tree.map(lambda a: a.sharding, self.states)
-        states, progress = found
-        self.states = jax.tree.map(jax.device_put, states, placed)
+        states = jax.tree.unflatten(jax.tree.structure(like), found[0].values())
+        progress = Progress.from_json(found[1])
+        put_back = lambda a, like: put(a, like.sharding)
+        self.states = jax.tree.map(put_back, states, self.states)
         self.step, self.num_kept = progress.step, progress.num_kept
         self.num_divergent = progress.num_divergent
         self.chain_info, self.checksums = progress.chain_info, progress.checksums
@@ -148,8 +161,8 @@ class Run:
         return noise_ratios(self.sampler, self.states, key=key)
 
     def _draw(self) -> None:
-        plan, (positions, infos) = self.plan, self.arrays
-        sample_bytes = sum(a[:, :1].nbytes for a in jax.tree.leaves(positions))
+        plan, starts = self.plan, jax.tree.leaves(self.states.position)
+        sample_bytes = sum(a.nbytes for a in starts)
         capacity = max(1, min(plan.num_samples, _BUFFER_BYTES // sample_bytes))
         while self.num_kept < plan.num_samples:
             num = min(self.num_next, capacity, plan.num_samples - self.num_kept)
@@ -166,12 +179,7 @@ class Run:
             new = gathered(new, self.sampler.mesh)
             new = jax.tree.map(lambda a, n=num: np.asarray(a)[:n].swapaxes(0, 1), new)
             self._check_finite(new.position, new.info, "sampling")
-            rows = slice(self.num_kept, self.num_kept + num)
-            for array, part in zip(
-                jax.tree.leaves((positions, infos)), jax.tree.leaves(new), strict=True
-            ):
-                array[:, rows] = part
-            self.checksums = add_checksums(self.checksums, new)
+            self._store(new)
             self.states = states
             self.step = int(next_step)
             self.num_kept += num
@@ -179,6 +187,18 @@ class Run:
             self._grow(num, time.monotonic() - begin)
             self._tell("sampling", new.info)
             self._save()
+
+    def _store(self, new: DeviceSamples) -> None:
+        """Put some more samples of each chain where they go."""
+        if self.arrays is None:
+            return
+        first = jax.tree.leaves(new)[0]
+        rows = slice(self.num_kept, self.num_kept + first.shape[1])
+        for array, part in zip(
+            jax.tree.leaves(self.arrays), jax.tree.leaves(new), strict=True
+        ):
+            array[:, rows] = part
+        self.checksums = add_checksums(self.checksums, new)
 
     def _grow(self, num: int, seconds: float) -> None:
         """Longer calls, gently, as the first one also compiled."""
@@ -195,13 +215,14 @@ class Run:
         for name in ("acceptance_rate", "step_size"):
             if name in info:
                 record[name] = float(np.mean(info[name]))
-        if self.callbacks and self.num_kept >= 8:
+        if self.callbacks and self.arrays is not None and self.num_kept >= 8:
             record["r_hat"] = self._watched_r_hat()
         self.is_between_steps = True
         for callback in self.callbacks:
             callback.advance(self.step, record)
 
     def _watched_r_hat(self) -> float:
+        assert self.arrays is not None
         leaves = jax.tree.leaves(self.arrays[0])
         each = -(-_WATCHED // len(leaves))
         largest = []
@@ -215,7 +236,12 @@ class Run:
     def _save(self, *, is_due: bool = False) -> None:
         is_due |= self.num_kept == self.plan.num_samples
         is_due |= time.monotonic() - self.saved >= self.save_every
+        (is_due,) = agreed(self.sampler.mesh, is_due)
         if self.folder is None or not is_due:
+            return
+        states = gathered(self.states, self.sampler.mesh)
+        if self.arrays is None:
+            self.saved = time.monotonic()
             return
         flush(self.arrays)  # before the state that says that they are there
         progress = Progress(
@@ -225,7 +251,7 @@ class Run:
             self.chain_info,
             self.checksums,
         )
-        save_progress(self.folder, self.states, progress)
+        save_progress(self.folder, states, progress)
         self.saved = time.monotonic()
 
     def _check_finite(self, positions: PyTree, info: dict, phase: str) -> None:

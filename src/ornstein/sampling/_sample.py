@@ -13,7 +13,16 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from .._kinds import check_key, check_kind
-from .._mesh import CHAINS, ROWS, checked_mesh, everywhere, num_along, put_rows
+from .._mesh import (
+    CHAINS,
+    ROWS,
+    check_same,
+    checked_mesh,
+    everywhere,
+    fingerprint,
+    num_along,
+    put_rows,
+)
 from .._types import Params, PRNGKeyArray, PyTree
 from ..functions import (
     SDEBNN,
@@ -101,7 +110,8 @@ def sample(
             the `Fit` of an `Ensemble` of this network (or the ensemble itself), one
             chain from each member.
         folder: write samples here as the chains run; they are then read from there,
-            and never all in memory. `load_samples` opens it again.
+            and never all in memory. `load_samples` opens it again. Of several
+            processes that share `mesh` the first alone writes, and the others read.
         resume: go on with the chains of that folder, bit for bit as if they had never
             stopped; pass the same arguments.
         save_every: seconds from one state to resume from to the next.
@@ -160,6 +170,7 @@ def sample(
             "batch_size=%d clipped to the %d rows", batch_size, potential.num_data
         )
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
+    check_same(mesh, "sample", lambda: {"split": fingerprint((split.x, split.y))})
     start_key, chain_key = jax.random.split(key)
     if starts is None:
         chosen = starts_of(potential, num_chains, jitter=jitter, key=start_key)

@@ -12,6 +12,7 @@ import tyro
 
 from ... import sde
 from ..._files import lock_folder, write_atomically
+from ..._processes import is_first
 from ..._types import Float
 from ...data import Data, load
 from ...evaluation import (
@@ -49,6 +50,7 @@ from .._run_folder import (
     say_joint_nll,
     say_notes,
 )
+from .._several import ALONE, Several
 from .._terminal import Terminal, as_json, shown
 
 
@@ -86,6 +88,7 @@ class Evaluate:
         dial_rtol: also scores and drift evaluations at each of these relative
             tolerances.
         mesh: several devices that share the work, such as data=4 (rows) or draws=4.
+        several: processes that share the work.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -107,6 +110,7 @@ class Evaluate:
     dial: tuple[float, ...] = ()
     dial_rtol: tuple[float, ...] = ()
     mesh: str | None = None
+    several: Annotated[Several, tyro.conf.arg(name="")] = ALONE
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -396,5 +400,7 @@ def _show_corruptions(found: dict[str, Any], terminal: Terminal) -> None:
 def _write(run: RunFolder, result: dict[str, Any]) -> Path:
     """Beside the run's own result, which is of its own numerics."""
     path = run.path / "evaluation.json"
+    if not is_first():
+        return path
     write_atomically(path, json.dumps(result, indent=2).encode())
     return path

@@ -44,6 +44,7 @@ from .._run_folder import (
     say_where,
     say_written,
 )
+from .._several import ALONE, Several, where_first_has
 from .._terminal import Terminal, as_json
 from ._report import leave_report
 
@@ -84,6 +85,7 @@ class Sample:
         resume: go on with a run that was interrupted; it keeps its own options.
         mesh: several devices that share the work, such as chains=4 or chains=2,data=2
             (rows, where every step sees them all).
+        several: processes that share the work.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -94,6 +96,7 @@ class Sample:
     overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     resume: Path | None = None
     mesh: str | None = None
+    several: Annotated[Several, tyro.conf.arg(name="")] = ALONE
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -171,7 +174,7 @@ def _carry_out(
     guard: Untouched | None,
 ) -> dict[str, Any]:
     guards = [] if guard is None else [guard]
-    folder = run.checkpoints / SAMPLES
+    folder = where_first_has(run.checkpoints / SAMPLES)
     options, data = recipe.sampling, prepared.data
     spent = _seconds_of_finished(run)
     with (
