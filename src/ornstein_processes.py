@@ -33,6 +33,8 @@ _HEARTBEAT = 30
 """Seconds without a sign of life after which another process is taken for dead."""
 _FAREWELL = 20.0
 """Seconds for which a process that has ended waits for the others to have, too."""
+_LAST_WAIT = 120.0
+"""Seconds that a process without its watcher has to save what it has."""
 _NATIVE, _PHASE = "native.log", "phase"
 _STATUS = re.compile(r"absl::Status: (\w+): ?(.*)")
 
@@ -276,6 +278,8 @@ def _end_with_watcher() -> None:
     """As at a scheduler's word, when whoever was called is gone."""
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_LAST_WAIT)
+    os._exit(143)  # it waits for something that does not come
 
 
 def _keep_native_output(path: Path) -> None:

@@ -207,7 +207,7 @@ def note_run(command: str, folder: Path) -> None:
     """
     place = os.environ.get("ORNSTEIN_PROCESS_FOLDER")
     if num_processes() > 1 and place is not None:
-        text = f"{command} --resume {folder}"
+        text = from_first(f"{command} --resume {folder}".encode()).decode()
         _last_words["resume"] = text
         Path(place, "phase").write_text(f"working {text}", encoding="utf-8")
 
@@ -279,7 +279,11 @@ def hear_of_the_end() -> str:
 
 def _ended() -> list[tuple[int, str]]:
     """Processes that have ended otherwise than well, and what to say of it."""
-    found = _client().key_value_dir_get(_ENDED)
+    client = _client()
+    try:
+        found = [] if client is None else client.key_value_dir_get(_ENDED)
+    except Exception:  # the coordinator is gone, which ends this process, too
+        found = []
     ended = [(int(key.rpartition("/")[2]), text) for key, text in found]
     own = jax.process_index()
     return [
