@@ -125,6 +125,9 @@ PAGES = {
         cut=(('"num_samples": 50', '"num_samples": 3'), (": 200,", ": 3,")),
         budget=20,  # or there is no best temperature
     ),
+    "long_runs": Page(
+        1, cut=(("store_every=10", "store_every=1"), ("HMC(20)", "HMC(3)"))
+    ),
     "my_network": Page(6, leaves=("network.npz",)),
     "my_photographs": Page(1, photographs, leaves=("named.csv",)),
     "my_series": Page(1, stations, leaves=("forecast.csv", "forecast.png")),

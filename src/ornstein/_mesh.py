@@ -23,7 +23,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from ._kinds import check_kind
 from ._processes import agree, first_does, is_first, numbers_of_first, pack, unpack
@@ -358,14 +358,14 @@ def fingerprint(tree: PyTree) -> list[Any]:
     return found
 
 
-def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
+def put(tree: PyTree, sharding: Sharding) -> PyTree:
     """The arrays of a tree, NumPy's too, as they lie on devices."""
     is_array = lambda leaf: eqx.is_array(leaf) or isinstance(leaf, np.ndarray)
     at = jax.device_put if sharding.is_fully_addressable else _across_processes
     return jax.tree.map(lambda a: at(a, sharding) if is_array(a) else a, tree)
 
 
-def _across_processes(leaf: Array, sharding: NamedSharding) -> Array:
+def _across_processes(leaf: Array, sharding: Sharding) -> Array:
     """What every process has, each keeping what its devices are to have."""
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         return jax.jit(lambda a: a, out_shardings=sharding)(leaf)

@@ -14,6 +14,7 @@ from jax.sharding import Mesh
 from jaxtyping import Key
 
 from .._files import LOCK, lock_folder
+from .._kinds import check_kind
 from .._mesh import (
     CHAINS,
     ROWS,
@@ -28,12 +29,13 @@ from .._mesh import (
 )
 from .._types import Array, Params, PRNGKeyArray, PyTree
 from ..mcmc import AbstractKernel, AbstractState, check_start
-from ..potential import AbstractPotential
+from ..potential import AbstractPotential, Potential
 from ..train import CheckpointError, check_positive
 from ._advance import Sampler
 from ._burn_in import BurnIn, has_noise_ratio
 from ._callback import SamplingCallback, SamplingPlan
 from ._run import Run, by_name
+from ._running import RunningPrediction
 from ._store import (
     create_files,
     in_memory,
@@ -83,6 +85,7 @@ def run_chains(
     settings: dict[str, Any] | None = None,
     how_started: str | None = None,
     mesh: Mesh | None = None,
+    running: RunningPrediction | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> Chains:
     """Run a kernel's chains side by side, and keep every `thin`-th position.
@@ -110,6 +113,8 @@ def run_chains(
         how_started: where `starts` are, in words, for those who read the folder.
         mesh: several devices: along its `chains` each has some of them, along its
             `data` some rows of the potential's, if these were put there.
+        running: of a network's `Potential`: sums up what all samples predict, and has
+            some of them stored.
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Raises:
@@ -160,7 +165,12 @@ def run_chains(
         num_parameters=sum(a[0].size for a in jax.tree.leaves(starts)),
         first_step=0,
     )
-    like = _like(sampler, states, num_samples)
+    num_stored = num_samples
+    if running is not None:
+        num_stored = _begin_running(
+            running, potential, gathered(starts, mesh), num_samples, mesh
+        )
+    like = _like(sampler, states, num_stored)
     settings = {
         "num_samples": num_samples,
         "num_warmup": num_warmup,
@@ -170,6 +180,7 @@ def run_chains(
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "kernel": eqx.tree_pformat(kernel, short_arrays=False),
         **(settings or {}),
+        "running": None if running is None else running.described,
         "checksum of data and starts": _checksum(gathered((potential, starts), mesh)),
     }
     path = None if folder is None else Path(folder)
@@ -198,6 +209,7 @@ def run_chains(
             burn_in=burn_in,
             folder=path,
             save_every=save_every,
+            running=running,
             callbacks=callbacks,
         )
         if resume:
@@ -209,6 +221,30 @@ def run_chains(
         first_writes(mesh, bytes)  # has written all by now
     positions, info = run.arrays or _written_by_first(path, like)
     return Chains(positions, info, run.chain_info, states)
+
+
+def _begin_running(
+    running: RunningPrediction,
+    potential: AbstractPotential,
+    starts: Params,
+    num_samples: int,
+    mesh: Mesh | None,
+) -> int:
+    """Start the sums; give the number of samples that each chain stores."""
+    check_kind("running", running, RunningPrediction, "RunningPrediction(x, y)")
+    if not isinstance(potential, Potential):
+        raise TypeError(
+            f"`running` predicts by a network, and `{type(potential).__name__}` has "
+            "none: leave it out."
+        )
+    if running.store_every > num_samples:
+        raise ValueError(
+            f"`store_every` of {running.store_every} stores none of {num_samples} "
+            "samples: give at most their number."
+        )
+    sampled = gathered((potential.network, potential.likelihood), mesh)
+    running.begin(*sampled, jax.tree.map(lambda a: a[0], starts))
+    return num_samples // running.store_every
 
 
 def _written_by_first(path: Path | None, like: PyTree) -> PyTree:
@@ -308,7 +344,7 @@ def _like(sampler: Sampler, states: AbstractState, num_samples: int) -> PyTree:
 
 
 # What folders of before did not keep.
-_NEW_SETTINGS = ("network",)
+_NEW_SETTINGS = ("network", "running")
 _MOST_SHOWN = 200
 
 

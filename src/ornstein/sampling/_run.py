@@ -21,6 +21,7 @@ from ._advance import DeviceSamples, Sampler
 from ._burn_in import BurnIn, has_noise_ratio, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
 from ._progress import Progress, load_progress, save_progress
+from ._running import RunningPrediction
 from ._store import Checksums, add_checksums, flush, no_checksums
 
 _CALL_SECONDS = 1.0
@@ -51,6 +52,7 @@ class Run:
         burn_in: ends the warm-up early, or `None`.
         folder: of the samples and of the states to go on from, or `None`.
         save_every: seconds from one such state to the next.
+        running: sums up what samples predict, or `None`.
         callbacks: hear about it.
     """
 
@@ -64,6 +66,7 @@ class Run:
         burn_in: BurnIn | None,
         folder: Path | None,
         save_every: float,
+        running: RunningPrediction | None,
         callbacks: Sequence[SamplingCallback],
     ):
         self.sampler, self.states, self.arrays = sampler, states, arrays
@@ -71,6 +74,7 @@ class Run:
         self.folder, self.save_every = folder, save_every
         self.saved = time.monotonic()
         self.step = 0
+        self.running = running
         self.num_kept = 0
         self.num_divergent = 0
         self.chain_info: dict[str, np.ndarray] = {}
@@ -82,7 +86,7 @@ class Run:
         """Go on from the saved states; from the start if there are none yet."""
         assert self.folder is not None
         folder, arrays = self.folder, self.arrays
-        like = gathered(self.states, self.sampler.mesh)
+        like = self._saved()
 
         def read() -> tuple[dict[str, np.ndarray], Any] | None:
             assert arrays is not None
@@ -95,7 +99,10 @@ class Run:
         found = first_reads(self.sampler.mesh, read)
         if found is None:
             return
-        states = jax.tree.unflatten(jax.tree.structure(like), found[0].values())
+        saved = jax.tree.unflatten(jax.tree.structure(like), found[0].values())
+        states = saved if self.running is None else saved[0]
+        if self.running is not None:
+            self.running.sums = dict(saved[1])
         progress = Progress.from_json(found[1])
         put_back = lambda a, like: put(a, like.sharding)
         self.states = jax.tree.map(put_back, states, self.states)
@@ -190,15 +197,32 @@ class Run:
 
     def _store(self, new: DeviceSamples) -> None:
         """Put some more samples of each chain where they go."""
+        if self.running is not None:
+            self.running.add(new.position)
+            every = self.running.store_every
+            # Of every so many the last: those that would be thinned to.
+            first = (every - 1 - self.num_kept) % every
+            new = jax.tree.map(lambda a: a[:, first::every], new)
         if self.arrays is None:
             return
-        first = jax.tree.leaves(new)[0]
-        rows = slice(self.num_kept, self.num_kept + first.shape[1])
+        num_new = jax.tree.leaves(new)[0].shape[1]
+        rows = slice(self.num_stored, self.num_stored + num_new)
         for array, part in zip(
             jax.tree.leaves(self.arrays), jax.tree.leaves(new), strict=True
         ):
             array[:, rows] = part
         self.checksums = add_checksums(self.checksums, new)
+
+    @property
+    def num_stored(self) -> int:
+        """Of the samples that each chain has kept, those in the arrays."""
+        every = 1 if self.running is None else self.running.store_every
+        return self.num_kept // every
+
+    def _saved(self) -> PyTree:
+        """What a state to go on from has."""
+        states = gathered(self.states, self.sampler.mesh)
+        return states if self.running is None else (states, self.running.sums)
 
     def _grow(self, num: int, seconds: float) -> None:
         """Longer calls, gently, as the first one also compiled."""
@@ -215,7 +239,7 @@ class Run:
         for name in ("acceptance_rate", "step_size"):
             if name in info:
                 record[name] = float(np.mean(info[name]))
-        if self.callbacks and self.arrays is not None and self.num_kept >= 8:
+        if self.callbacks and self.arrays is not None and self.num_stored >= 8:
             record["r_hat"] = self._watched_r_hat()
         self.is_between_steps = True
         for callback in self.callbacks:
@@ -228,18 +252,18 @@ class Run:
         largest = []
         for leaf in leaves[:_WATCHED]:
             flat = leaf.reshape(*leaf.shape[:2], -1)
-            stride = -(-self.num_kept // _WATCHED_SAMPLES)
-            some = flat[:, : self.num_kept : stride, :: max(1, flat.shape[2] // each)]
+            stride = -(-self.num_stored // _WATCHED_SAMPLES)
+            some = flat[:, : self.num_stored : stride, :: max(1, flat.shape[2] // each)]
             largest.append(np.max(split_r_hat(np.asarray(some))))
         return float(np.max(largest))
 
     def _save(self, *, is_due: bool = False) -> None:
         is_due |= self.num_kept == self.plan.num_samples
         is_due |= time.monotonic() - self.saved >= self.save_every
-        (is_due,) = agreed(self.sampler.mesh, is_due)
+        is_due = bool(agreed(self.sampler.mesh, is_due)[0])
         if self.folder is None or not is_due:
             return
-        states = gathered(self.states, self.sampler.mesh)
+        saved = self._saved()
         if self.arrays is None:
             self.saved = time.monotonic()
             return
@@ -247,11 +271,12 @@ class Run:
         progress = Progress(
             self.step,
             self.num_kept,
+            self.num_stored,
             self.num_divergent,
             self.chain_info,
             self.checksums,
         )
-        save_progress(self.folder, states, progress)
+        save_progress(self.folder, saved, progress)
         self.saved = time.monotonic()
 
     def _check_finite(self, positions: PyTree, info: dict, phase: str) -> None:

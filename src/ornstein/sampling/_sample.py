@@ -42,6 +42,7 @@ from ._callback import SamplingCallback
 from ._chains import run_chains
 from ._convergence import judge_chains
 from ._members import starts_of_members
+from ._running import RunningPrediction
 from ._starts import GIVEN, Starts, starts_of
 
 logger = logging.getLogger("ornstein")
@@ -71,6 +72,7 @@ def sample(
     resume: bool = False,
     save_every: float = 10.0,
     mesh: Mesh | None = None,
+    running: RunningPrediction | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> PosteriorSamples:
     r"""Sample the posterior of a network's parameters by several Markov chains.
@@ -119,6 +121,9 @@ def sample(
             each runs some of them, along `data` each has some rows of the data (where
             every step sees all). The numbers are those of one device but for rounding,
             from which chains may part after many steps.
+        running: `RunningPrediction(x, y, store_every=100)` sums up what all samples
+            predict for some inputs, and has a hundredth of them stored: for chains so
+            long that they would fill a disk.
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Returns:
@@ -206,6 +211,7 @@ def sample(
         },
         how_started=chosen.how,
         mesh=mesh,
+        running=running,
         callbacks=callbacks,
     )
     samples = PosteriorSamples(

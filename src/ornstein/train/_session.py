@@ -242,7 +242,7 @@ class Session:
             num_next = max(1, min(num_fitting, 8 * num_next, MAX_STEPS))
             is_due = time.monotonic() - self.saved >= self.save_every
             decided = agreed(self.loop.mesh, num_next, is_due, self.stopped)
-            num_next, is_due, self.stopped = decided
+            num_next, (is_due, self.stopped) = decided[0], map(bool, decided[1:])
             if is_due:
                 self._save()
         self._save()
