@@ -198,16 +198,15 @@ def unpack(content: bytes) -> tuple[dict[str, np.ndarray], Any]:
     return arrays, meta
 
 
-def note_run(command: str, folder: Path) -> None:
+def note_run(resuming: str) -> None:
     """Tell the watcher how the run is gone on with, should this process die.
 
     Args:
-        command: that resumes it.
-        folder: of the run.
+        resuming: the arguments that resume it; those of the first process count.
     """
     place = os.environ.get("ORNSTEIN_PROCESS_FOLDER")
     if num_processes() > 1 and place is not None:
-        text = from_first(f"{command} --resume {folder}".encode()).decode()
+        text = from_first(resuming.encode()).decode()
         _last_words["resume"] = text
         Path(place, "phase").write_text(f"working {text}", encoding="utf-8")
 
@@ -265,8 +264,10 @@ def hear_of_the_end() -> str:
     grace: float | None = None
     while True:
         time.sleep(0.5)
-        for _, text in [] if "said" in _last_words else _ended():  # it has its own
+        for _, text in [] if "said" in _last_words else _ended():
             if text:
+                time.sleep(1.0)  # it may be about to say the same itself
+            if text and "said" not in _last_words:
                 return text
             # Interrupted: this one is about to be, too, unless it waits for that one.
             grace = time.monotonic() + 30 if grace is None else grace

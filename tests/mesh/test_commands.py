@@ -139,7 +139,7 @@ def test_processes_that_disagree_say_so(table: Path, tmp_path: Path):
     """Catches training on what only one of them was given."""
     args = [*TRAIN.split(), str(table), "--out", str(tmp_path / "run")]
     for ended in together(args, [*args, "--seed", "4"]):
-        assert ended.code == 2
+        assert ended.code in (1, 2)  # of the one that hears of the other's end
         assert "Process 1 of this run has another --seed than process 0 (4 instead" in (
             ended.errors
         )
@@ -154,7 +154,7 @@ def test_processes_that_disagree_say_so(table: Path, tmp_path: Path):
             patch.chdir(folder)
             both.append(start(args, i, port))
     for ended in end(*both):
-        assert ended.code == 2
+        assert ended.code in (1, 2)  # of the one that hears of the other's end
         assert "Process 1 of this run has another `split` than process 0" in (
             ended.errors
         )

@@ -125,7 +125,7 @@ def resumable(
     """
     interruption = Interruption()
     goes_on = f"go on with `ornstein {command} --resume {run.path}`"
-    note_run(command, run.path)
+    note_run(f"{command} --resume {run.path}")
     has_begun = lambda: guard is None or guard.has_begun
     try:
         with handled(interruption):

@@ -45,11 +45,7 @@ from ...train import RunFolder
 from .._audit import TwinsName, audit_run, show_audit
 from .._diagnosis import diagnosis_of, recorded, say_diagnosis
 from .._later_rows import evaluate_rows
-from .._run_folder import (
-    say_draws,
-    say_joint_nll,
-    say_notes,
-)
+from .._run_folder import say_draws, say_joint_nll, say_notes
 from .._several import ALONE, Several
 from .._terminal import Terminal, as_json, shown
 
@@ -329,8 +325,8 @@ class Evaluate:
             )
         if self.corruptions and len(data.example_shape) != 3:
             raise ValueError(
-                f"--corruptions is about images, and {data.name} has rows of "
-                f"{data.example_shape[0]} numbers: leave it out."
+                f"--corruptions is about images, and {data.name} has rows of numbers: "
+                "leave it out."
             )
         rows = self.corruption_rows
         if rows is not None and not 1 <= rows <= len(data.test):
@@ -400,7 +396,6 @@ def _show_corruptions(found: dict[str, Any], terminal: Terminal) -> None:
 def _write(run: RunFolder, result: dict[str, Any]) -> Path:
     """Beside the run's own result, which is of its own numerics."""
     path = run.path / "evaluation.json"
-    if not is_first():
-        return path
-    write_atomically(path, json.dumps(result, indent=2).encode())
+    if is_first():
+        write_atomically(path, json.dumps(result, indent=2).encode())
     return path

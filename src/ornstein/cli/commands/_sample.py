@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import tyro
 
 from ..._files import lock_folder
@@ -26,7 +27,12 @@ from ...recipe import (
     starts_from_run,
 )
 from ...report import write_figures
-from ...sampling import ChainProgress, StuckChainError, is_stuck
+from ...sampling import (
+    ChainProgress,
+    RunningPrediction,
+    StuckChainError,
+    is_stuck,
+)
 from ...train import Fit, RunFolder
 from .._calls import entered
 from .._diagnosis import diagnosis_of, say_diagnosis
@@ -182,12 +188,17 @@ def _carry_out(
         entered(run, command, seed=options.seed, is_first=guard is not None) as calls,
     ):
         callbacks = [ChainProgress(terminal.errors), calls, *guards, interruption]
+        running = None
+        if options.store_every > 1:
+            how = {"store_every": options.store_every}
+            running = RunningPrediction(data.test.x, data.test.y, **how)
         samples = run_sampling(
             recipe,
             prepared,
             folder,
             members=members,
             resume=guard is None,
+            running=running,
             callbacks=callbacks,
         )
         interruption.raise_if_met()
@@ -211,6 +222,11 @@ def _carry_out(
             bound_key=keys.bound,
         )
         result |= scores
+        if running is not None:
+            result["all_samples"] = {
+                "num_draws": running.num_draws,
+                "nll": float(-np.mean(running.log_likelihood)),
+            }
         draws = options.test_draws
         result["diagnosis"] = diagnosis_of(
             samples, prepared, prediction, scores, num_draws=draws
@@ -234,6 +250,12 @@ def _carry_out(
         terminal.table(
             f"{options.kernel} on the test rows of {recipe.data.data}", table
         )
+        if running is not None:
+            nll = result["all_samples"]["nll"]
+            terminal.say(
+                f"NLL of all {running.num_draws:,} samples, of which one in "
+                f"{options.store_every} is stored: {nll:.4f}"
+            )
         say_diagnosis(result, terminal)
         say_written(run, written, terminal)
     if is_stuck(samples):
