@@ -337,8 +337,7 @@ class Evaluate:
 
     def _turns_the_solver(self) -> bool:
         numerics = (self.solver, self.dt, self.rtol, self.atol)
-        is_given = any(option is not None for option in numerics)
-        return is_given or bool(self.dial or self.dial_rtol)
+        return any(n is not None for n in numerics) or bool(self.dial or self.dial_rtol)
 
     def _other_inputs(self, prepared: Prepared) -> Float[np.ndarray, "..."] | None:
         """Test rows of --ood-data as the model takes them, no more than the run's."""
