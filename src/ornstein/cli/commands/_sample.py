@@ -233,7 +233,7 @@ def _carry_out(
         )
         result["provenance"] = calls.provenance()
         result = as_json(result)
-        written = [folder]
+        written = [run.checkpoints / SAMPLES]
         written += write_figures(
             run.figures,
             samples,
