@@ -151,7 +151,8 @@ def _how_it_died(
     if number != signal.SIGABRT or found is None:
         name = signal.Signals(number).name
         why = " (by somebody, or for want of memory)" if name == "SIGKILL" else ""
-        last = "".join(f" {line};" for line in native.splitlines()[-3:])
+        lines = [line for line in native.splitlines() if not line.startswith("[Gloo]")]
+        last = "" if why else "".join(f" {line};" for line in lines[-3:])
         return f"this process was ended by {name}{why}:{last} {again}.", 128 + number
     status, reason = found.groups()
     if phase != "connecting":
