@@ -10,6 +10,7 @@ import sys
 from types import FrameType
 
 from ornstein import __version__
+from ornstein_processes import watch
 
 COMMANDS = {
     "train": "Train a Bayesian network, or a model of sequences, and judge it on test "
@@ -53,6 +54,8 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
+    if "--distributed" in args and not {"-h", "--help", "--help-all"} & set(args):
+        return watch(args)
     before = signal.signal(signal.SIGINT, _end)
     from ornstein.cli import main as run
 

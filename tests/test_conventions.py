@@ -32,6 +32,7 @@ LAYERS = (
         "files",
         "memory",
         "mesh",
+        "processes",
     ),
     ("data", "metrics"),
     ("sde", "nn", "likelihood", "prior", "network"),

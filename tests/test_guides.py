@@ -140,6 +140,9 @@ PAGES = {
         budget=20,  # or there is no best temperature
     ),
     "larger_than_memory": Page(1, customers, leaves=("predicted.csv",)),
+    "long_runs": Page(
+        1, cut=(("store_every=10", "store_every=1"), ("HMC(20)", "HMC(3)"))
+    ),
     "my_network": Page(6, leaves=("network.npz",)),
     "my_photographs": Page(1, photographs, leaves=("named.csv",)),
     "my_series": Page(1, stations, leaves=("forecast.csv", "forecast.png")),

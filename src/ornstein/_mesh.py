@@ -12,8 +12,10 @@ sums. A mesh is `jax.make_mesh(shape, names)` with some of these names:
 
 import contextlib
 import contextvars
+import functools
 import logging
 import math
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,10 +23,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental.multihost_utils import broadcast_one_to_all
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from ._kinds import check_kind
+from ._processes import agree, first_does, is_first, numbers_of_first, pack, unpack
 from ._sentence import Option, OptionError
 from ._types import Array, PyTree
 
@@ -225,21 +227,36 @@ def gathered(tree: PyTree, mesh: Mesh | None) -> PyTree:
     """The arrays of a tree, whole, on this process's first device."""
     if mesh is None:
         return tree
-    whole = NamedSharding(mesh, PartitionSpec())
+    is_apart = lambda a: (
+        isinstance(a, jax.Array)
+        and not (a.is_fully_addressable or a.is_fully_replicated)
+    )
+    apart, rest = eqx.partition(tree, is_apart)
+    if jax.tree.leaves(apart):  # in one program, which is compiled once
+        apart = _made_whole(mesh)(apart)
+    return jax.tree.map(_on_host, eqx.combine(apart, rest))
 
-    def gather(leaf: Any) -> Any:
-        if not isinstance(leaf, jax.Array):
-            return leaf
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        if not leaf.is_fully_addressable:
-            leaf = _across_processes(leaf, whole)
-        data = jax.random.key_data(leaf) if is_key else leaf
-        here = jnp.asarray(np.asarray(data))
-        if is_key:
-            return jax.random.wrap_key_data(here, impl=jax.random.key_impl(leaf))
-        return here
 
-    return jax.tree.map(gather, tree)
+def _on_host(leaf: Any) -> Any:
+    """An array that some device of this process has whole, on its first one."""
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    data = jax.random.key_data(leaf) if is_key else leaf
+    if not data.is_fully_addressable:
+        data = data.addressable_data(0)
+    here = jnp.asarray(np.asarray(data))
+    if is_key:
+        return jax.random.wrap_key_data(here, impl=jax.random.key_impl(leaf))
+    return here
+
+
+@functools.cache
+def _made_whole(mesh: Mesh) -> Callable[[PyTree], PyTree]:
+    """Every array on every device."""
+    return jax.jit(
+        lambda tree: tree, out_shardings=NamedSharding(mesh, PartitionSpec())
+    )
 
 
 def each_apart(
@@ -281,35 +298,90 @@ def agreed(mesh: Mesh | None, *numbers: int) -> list[int]:
     """The first process's numbers, in all that share a mesh: what a clock decides."""
     if mesh is None or not mesh.is_multi_process:
         return list(numbers)
-    return np.asarray(broadcast_one_to_all(np.array(numbers))).tolist()
+    return numbers_of_first(*numbers)
 
 
-def check_no_files(mesh: Mesh | None, name: str, remedy: str) -> None:
-    """Refuse a folder that several processes would write at once.
+def agreed_here(*numbers: int) -> list[int]:
+    """The same, of what has no mesh of its own but that of `shared_mesh`."""
+    return agreed(_SHARED.get(), *numbers)
+
+
+def writes(mesh: Mesh | None) -> bool:
+    """Whether this process is the one that has the files of what a mesh computes."""
+    return mesh is None or not mesh.is_multi_process or is_first()
+
+
+def first_writes(mesh: Mesh | None, work: Callable[[], bytes]) -> bytes:
+    """Work with files: of several processes the first does it, and all have the result.
 
     Args:
         mesh: that they share.
-        name: of the argument.
-        remedy: what to do instead.
+        work: which the others wait for.
 
     Raises:
-        ValueError: if there are several.
+        FirstProcessError: in the others, if it fails in the first.
     """
-    if mesh is not None and mesh.is_multi_process:
-        raise ValueError(
-            f"`{name}` is written by one process, and {jax.process_count()} share "
-            f"`mesh`: leave it out, and {remedy}."
-        )
+    is_shared = mesh is not None and mesh.is_multi_process
+    return first_does(work) if is_shared else work()
 
 
-def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
+def first_reads(
+    mesh: Mesh | None, read: Callable[[], tuple[dict[str, np.ndarray], Any] | None]
+) -> tuple[dict[str, np.ndarray], Any] | None:
+    """Arrays by name, and JSON, that the first process of several reads for all.
+
+    Args:
+        mesh: that they share.
+        read: them, or `None` where there is nothing.
+
+    Raises:
+        FirstProcessError: in the others, if it fails in the first.
+    """
+    if mesh is None or not mesh.is_multi_process:
+        return read()
+    content = first_does(lambda: b"" if (found := read()) is None else pack(*found))
+    return unpack(content) if content else None
+
+
+def check_same(
+    mesh: Mesh | None, door: str, said: Callable[[], dict[str, Any]]
+) -> None:
+    """Refuse processes that share a mesh and were given different arguments.
+
+    Args:
+        mesh: that they share.
+        door: the function that they called.
+        said: gives what they were given, as JSON; of arrays, keys and other trees
+            their `fingerprint`.
+
+    Raises:
+        ValueError: in all of them, saying what differs.
+    """
+    if mesh is None or not mesh.is_multi_process:
+        return
+    named = {f"`{name}`": value for name, value in said().items()}
+    agree(named, remedy=f"give `{door}` the same in all of them")
+
+
+def fingerprint(tree: PyTree) -> list[Any]:
+    """The shape and checksum of every array of a tree."""
+    found = []
+    for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array_like)):
+        is_key = eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        array = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+        total = zlib.crc32(np.ascontiguousarray(array).data.cast("B"))
+        found.append([list(array.shape), f"{total:08x}"])
+    return found
+
+
+def put(tree: PyTree, sharding: Sharding) -> PyTree:
     """The arrays of a tree, NumPy's too, as they lie on devices."""
     is_array = lambda leaf: eqx.is_array(leaf) or isinstance(leaf, np.ndarray)
     at = jax.device_put if sharding.is_fully_addressable else _across_processes
     return jax.tree.map(lambda a: at(a, sharding) if is_array(a) else a, tree)
 
 
-def _across_processes(leaf: Array, sharding: NamedSharding) -> Array:
+def _across_processes(leaf: Array, sharding: Sharding) -> Array:
     """What every process has, each keeping what its devices are to have."""
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         return jax.jit(lambda a: a, out_shardings=sharding)(leaf)

@@ -447,3 +447,23 @@ def test_products_take_smaller_steps_by_default(name, factor):
     assert products.step_size == pytest.approx(plain.step_size / factor)
     given = make(expand_parameters=True, step_size=1e-3)
     assert given.step_size == 1e-3
+
+
+def test_all_samples_are_judged_and_some_are_stored(tmp_path: Path):
+    """Catches sums over the stored samples alone, and files that have all of them."""
+    run = tmp_path / "run"
+    line = "sample --data toy/cos --kernel hmc --num-integration-steps 2 --width 3"
+    line += " --num-samples 12 --num-warmup 10 --num-chains 2 --test-draws 6"
+    assert main([*line.split(), "--store-every", "4", "--out", str(run)]) == 0
+    result = json.loads((run / "result.json").read_text())
+    assert result["all_samples"]["num_draws"] == 24
+    assert abs(result["all_samples"]["nll"]) < 1e3
+    stored = np.load(run / "checkpoints" / "samples" / "0.npy")
+    assert stored.shape[:2] == (2, 3)
+
+
+def test_a_share_that_stores_nothing_is_refused(capsys):
+    line = "sample --data toy/cos --num-samples 12 --store-every"
+    assert main([*line.split(), "13"]) == 2
+    said = capsys.readouterr().err
+    assert "--store-every must be from 1 to --num-samples 12, got 13" in said

@@ -1,5 +1,7 @@
 """What is run on one device and on several, each a function of the mesh."""
 
+from pathlib import Path
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -69,6 +71,40 @@ def _trained(model, mesh, **options) -> dict[str, np.ndarray]:
         "loss": found.history["loss"],
         "weights": np.concatenate([np.ravel(w) for w in weights]),
     }
+
+
+class _StopsAt:
+    """A Ctrl-C between two steps."""
+
+    def __init__(self, step: int):
+        self.step = step
+
+    def start(self, plan) -> None: ...
+
+    def advance(self, step, record) -> None:
+        if step >= self.step:
+            raise KeyboardInterrupt
+
+    def epoch(self, record) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def unbroken() -> dict[str, np.ndarray]:
+    """What `resumed` goes through, at once and on one device."""
+    return _trained(_mean_field(), None)
+
+
+def resumed(begun_on, goes_on_with, folder: Path) -> dict[str, np.ndarray]:
+    """A fit that was stopped on one mesh, and its rest on another."""
+    kept = orn.train.RunFolder.create(folder, {})
+    try:
+        run = orn.train.Run(kept, checkpoint_every=0.0)
+        _trained(_mean_field(), begun_on, run=run, callbacks=[_StopsAt(9)])
+    except KeyboardInterrupt:
+        run = orn.train.Run(kept, resume=True)
+        return _trained(_mean_field(), goes_on_with, run=run)
+    raise AssertionError("it was not stopped")
 
 
 def _chains(kernel, mesh) -> dict[str, np.ndarray]:

@@ -3,13 +3,15 @@
 import json
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from cases import CASES, MESHES, difference
+from cases import CASES, MESHES, difference, resumed, unbroken
 
 from ornstein import _mesh
 
@@ -59,6 +61,20 @@ def shares() -> dict[str, float]:
     }
 
 
+def gone_on() -> dict[str, dict[str, float]]:
+    """A fit stopped on data=2, fsdp=2 goes on elsewhere; beside one device alone."""
+    mesh = lambda **axes: jax.make_mesh(
+        tuple(axes.values()), tuple(axes), devices=jax.devices()[:4]
+    )
+    others = {"fsdp=4": mesh(fsdp=4), "one device": None}
+    whole, found = unbroken(), {}
+    for name, other in others.items():
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            found[name] = difference(whole, resumed(mesh(data=2, fsdp=2), other, run))
+    return found
+
+
 def main() -> None:
     assert jax.device_count() == 8
     found = {}
@@ -67,7 +83,8 @@ def main() -> None:
         mesh = jax.make_mesh(tuple(axes.values()), tuple(axes))
         found[name] = difference(CASES[name](None), CASES[name](mesh))
         print(name, found[name], file=sys.stderr, flush=True)
-    print(json.dumps({"found": found, "refusals": refusals(), "shares": shares()}))
+    also = {"refusals": refusals(), "shares": shares(), "gone on": gone_on()}
+    print(json.dumps({"found": found, **also}))
 
 
 if __name__ == "__main__":

@@ -57,6 +57,15 @@ def test_devices_hold_their_part_alone(on_eight: dict):
     assert shares["floating-point work of a step"] < 0.3
 
 
+@pytest.mark.parametrize("mesh", ["fsdp=4", "one device"])
+def test_a_run_goes_on_with_another_mesh(mesh: str, on_eight: dict):
+    """Stopped on data=2, fsdp=2. Catches a state that stays as it was cut, a shuffle
+    or a draw that begins again, and moments that are left behind.
+    """
+    for what, difference in on_eight["gone on"][mesh].items():
+        assert difference < _BOUND, what
+
+
 REFUSED = {
     "rows do not divide": "`batch_size` of 32 cannot be shared equally by the 5 "
     "devices along 'data' of `mesh`: take 30 or 35",
@@ -72,18 +81,20 @@ def test_mesh_that_cannot_be_is_refused(name: str, on_eight: dict):
     assert REFUSED[name] in on_eight["refusals"][name]
 
 
-def test_two_processes_have_the_numbers_of_one():
+def test_two_processes_have_the_numbers_of_one(tmp_path: Path):
     """Full gradients, batches and IVON, over gloo; each process has its own clock."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
-    both = [_start("two_processes.py", port, str(number)) for number in range(2)]
+    args = [port, str(tmp_path / "samples")]
+    both = [_start("two_processes.py", *args, str(number)) for number in range(2)]
     try:
         for process in both:
             printed = _printed(process)
             for name, found in printed["found"].items():
                 assert max(found.values()) < _BOUND, name
-            assert "`folder` is written by one process, and 2" in printed["refusal"]
+            assert "Process 1 of this run has another `key`" in printed["refusal"]
+            assert printed["samples"] == printed["in the folder"]
     finally:
         for process in both:
             process.kill()

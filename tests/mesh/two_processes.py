@@ -2,12 +2,13 @@
 
 import json
 import sys
+from pathlib import Path
 
 import jax
 import numpy as np
 
 # blackjax, which comes with the samplers, computes something when it is imported.
-jax.distributed.initialize(f"localhost:{sys.argv[1]}", 2, int(sys.argv[2]))
+jax.distributed.initialize(f"localhost:{sys.argv[1]}", 2, int(sys.argv[3]))
 
 from cases import CASES, difference  # noqa: E402
 from jax.experimental.multihost_utils import sync_global_devices  # noqa: E402
@@ -26,21 +27,32 @@ def main() -> None:
         mesh = jax.make_mesh((2,), (axis,))
         found[name] = difference(CASES[name](None), CASES[name](mesh))
         print(name, found[name], file=sys.stderr, flush=True)
+    split = orn.data.Split(np.ones((4, 1), "f"), np.ones((4, 1), "f"))
+    sample = lambda key, **kept: orn.sample(
+        orn.nn.MLP(1, 1, [2], key=jax.random.key(0)),
+        split,
+        orn.Gaussian(1.0),
+        kernel=orn.SGLD(1e-4),
+        prior=orn.GaussianPrior(1.0),
+        key=jax.random.key(key),
+        num_samples=5,
+        num_warmup=2,
+        num_chains=2,
+        mesh=jax.make_mesh((2,), ("chains",)),
+        **kept,
+    )
+    folder = Path(sys.argv[2])
+    sums = lambda samples: [
+        float(np.sum(np.asarray(a, np.float64)))
+        for a in jax.tree.leaves(samples.positions)
+    ]
+    both = {"samples": sums(sample(0))}
+    both["in the folder"] = sums(sample(0, folder=folder))
     try:
-        orn.sample(
-            orn.nn.MLP(1, 1, [2], key=jax.random.key(0)),
-            orn.data.Split(np.zeros((4, 1), "f"), np.zeros((4, 1), "f")),
-            orn.Gaussian(1.0),
-            kernel=orn.SGLD(1e-4),
-            prior=orn.GaussianPrior(1.0),
-            key=jax.random.key(0),
-            num_chains=2,
-            folder="nowhere",
-            mesh=jax.make_mesh((2,), ("chains",)),
-        )
+        sample(jax.process_index())
     except ValueError as error:
         refusal = str(error)
-    print(json.dumps({"found": found, "refusal": refusal}))
+    print(json.dumps({"found": found, "refusal": refusal, **both}))
 
 
 if __name__ == "__main__":

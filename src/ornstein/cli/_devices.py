@@ -1,28 +1,39 @@
 """`--mesh`: the devices that a command uses, and what each axis of them shares."""
 
 import math
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
 
 from .._mesh import CHAINS, DRAWS, ROWS
+from ._several import check_all_used, mesh_of_all
 
 _AXES = (*ROWS, DRAWS, CHAINS)
 
 
-def mesh_of(text: str | None, command: str = "train") -> Mesh | None:
-    """The mesh that a flag says, such as `data=4,chains=2`.
+def mesh_of(command: Any) -> Mesh | None:
+    """The mesh of a command, such as that of `--mesh data=4,chains=2`.
 
     Args:
-        text: axes and how many devices lie along each; `None` for one device.
-        command: that it was given to.
+        command: any; one without a mesh, and alone, has one device.
 
     Raises:
         ValueError: for axes that nothing uses, numbers that are none, or more devices
-            than this machine has.
+            than there are, or, of several processes, fewer.
     """
-    if text is None:
+    text, name = getattr(command, "mesh", None), type(command).__name__.lower()
+    if text is not None:
+        mesh = _of_text(text, name)
+        check_all_used(mesh, text)
+        return mesh
+    several = getattr(command, "several", None)
+    if several is None or not several.distributed:
         return None
+    return mesh_of_all(command, name)
+
+
+def _of_text(text: str, command: str) -> Mesh:
     sizes: dict[str, int] = {}
     for part in text.split(","):
         axis, _, number = (word.strip() for word in part.partition("="))

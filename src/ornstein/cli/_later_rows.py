@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import UnreadableError, read_json, write_atomically
+from .._processes import is_first
 from ..recipe import TrainedRun, provenance
 from ._run_folder import say_notes
 from ._terminal import Terminal, as_json
@@ -57,7 +58,8 @@ def evaluate_rows(
     folder = run.folder.path / _FOLDER
     folder.mkdir(exist_ok=True)
     path = _place(folder, test)
-    write_atomically(path, json.dumps(result, indent=2).encode())
+    if is_first():
+        write_atomically(path, json.dumps(result, indent=2).encode())
     terminal.say(f"Wrote {path}")
     return result
 

@@ -14,6 +14,7 @@ from rich.logging import RichHandler
 
 from .._memory import is_exhausted, not_enough
 from .._mesh import shared_mesh
+from .._processes import is_first, is_lost, lost, say_last
 from .._sentence import Sentence
 from ..sampling import StuckChainError
 from ..sweep import FailedRunsError
@@ -22,6 +23,7 @@ from ._completion import Completion
 from ._devices import mesh_of
 from ._flags import flagged, said
 from ._parse import parse
+from ._several import joined
 from ._signals import Interruption, Terminated, handled
 from ._sweep import Sweep
 from ._terminal import Terminal
@@ -73,7 +75,8 @@ def main(args: Sequence[str] | None = None) -> int:
         With `ORNSTEIN_TRACEBACK` set, bad input raises instead.
     """
     args = sys.argv[1:] if args is None else list(args)
-    terminal = Terminal()
+    is_quiet = not is_first()
+    terminal = Terminal(is_quiet=is_quiet)
     handler = RichHandler(
         console=terminal.errors, show_path=False, show_time=False, show_level=False
     )
@@ -90,9 +93,9 @@ def main(args: Sequence[str] | None = None) -> int:
             _check_text(args)
             _cache_programs()
             command = parse(args, COMMANDS)
-            terminal = Terminal(is_json=command.json)
-            name = type(command).__name__.lower()
-            with shared_mesh(mesh_of(getattr(command, "mesh", None), name)):
+            terminal = Terminal(is_json=command.json, is_quiet=is_quiet)
+            command = joined(command)
+            with shared_mesh(mesh_of(command)):
                 typed = shlex.join(["ornstein", *args])
                 terminal.result(command.run(terminal, typed))
     except Terminated:
@@ -100,10 +103,14 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except _BAD_INPUT as error:
+        if is_lost(error):
+            return _complain(lost(error), 1)
         if os.environ.get("ORNSTEIN_TRACEBACK"):
             raise
         return _complain(error, 2)
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        if is_lost(error):
+            return _complain(lost(error), 1)
         if not is_exhausted(error):
             raise
         return _complain(_too_large(error), 2)
@@ -132,6 +139,7 @@ def _complain(error: BaseException, code: int) -> int:
         file = "" if error.filename is None else f"{error.filename}: "
         text = f"{file}{error.strerror}"
     text = re.sub(r"\s+", " ", text).strip() or type(error).__name__
+    say_last(text)
     with contextlib.suppress(OSError):  # of a full disk, to which it is written too
         print(f"ornstein: {text}", file=sys.stderr, flush=True)
     _drop_unwritten()

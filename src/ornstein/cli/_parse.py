@@ -26,6 +26,7 @@ from ..recipe import (
     starts_from_run,
 )
 from ._run_folder import chains_of_members
+from ._several import ALONE
 from ._usage import HELP, HELP_ALL, UsageError, nearest, shown, speak
 from .commands import Sample, Train
 
@@ -199,7 +200,9 @@ def _sampling(peek: _Peek) -> SampleRecipe:
 
 def _check_resume(given: Train | Sample, default: Train | Sample) -> None:
     """A run that goes on keeps its own options: refuse new ones."""
-    if dataclasses.replace(given, resume=None, mesh=None, json=False) != default:
+    # How it is carried out is no part of it.
+    how = {"mesh": None, "several": ALONE, "json": False}
+    if dataclasses.replace(given, resume=None, **how) != default:
         raise UsageError(
             f"--resume {given.resume} goes on with the options of that run: leave the "
             "others out."

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import lock_folder
+from .._processes import note_run
 from ..data import Data
 from ..functions import are_whole_rounds
 from ..prediction import Fitted
@@ -124,6 +125,7 @@ def resumable(
     """
     interruption = Interruption()
     goes_on = f"go on with `ornstein {command} --resume {run.path}`"
+    note_run(f"{command} --resume {run.path}")
     has_begun = lambda: guard is None or guard.has_begun
     try:
         with handled(interruption):

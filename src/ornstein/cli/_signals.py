@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from .._processes import largest, num_processes
 from ..sampling import SamplingPlan
 from ..train import Plan
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: all that ends at a Ctrl-C ends at it, too."""
+
+
+_NUMBERS = (None, KeyboardInterrupt, Terminated)
 
 
 class Interruption:
@@ -51,7 +55,14 @@ class Interruption:
         self._waits = False
 
     def raise_if_met(self) -> None:
-        """Raise the signal that has waited, if any."""
+        """Raise the signal that has waited, if any.
+
+        Of several processes that share a run, all raise what one of them met: alone,
+        it would leave the others waiting for it.
+        """
+        if num_processes() > 1 and self._waits:
+            (number,) = largest(_NUMBERS.index(self._met))
+            self._met = _NUMBERS[number]
         met, self._met = self._met, None
         if met is not None:
             raise met

@@ -156,6 +156,11 @@ class Sweep:
                 f"a sweep is of `train` or `sample`, not of {name!r}: write `-- train` "
                 "and its options."
             )
+        if _gives(self.words, "distributed"):
+            raise UsageError(
+                "--distributed is of one run, whose processes are started one by one; "
+                "a sweep starts its own: leave it out after `--`."
+            )
         for option in _OF_THE_SWEEP:
             if _gives(self.words, option):
                 raise UsageError(

@@ -21,12 +21,13 @@ class Terminal:
 
     Args:
         is_json: the result is JSON, and standard output has nothing else.
+        is_quiet: nothing is said, as where another process says the same.
     """
 
-    def __init__(self, *, is_json: bool = False):
-        self.is_json = is_json
-        self.errors = _plain(stderr=True)
-        self.output = self.errors if is_json else _plain()
+    def __init__(self, *, is_json: bool = False, is_quiet: bool = False):
+        self.is_json, self.is_quiet = is_json, is_quiet
+        self.errors = _plain(stderr=True, quiet=is_quiet)
+        self.output = self.errors if is_json else _plain(quiet=is_quiet)
 
     def say(self, text: str) -> None:
         """A line for people."""
@@ -97,7 +98,7 @@ class Terminal:
 
     def result(self, result: Mapping[str, Any]) -> None:
         """The result itself, if it is wanted as JSON."""
-        if self.is_json:
+        if self.is_json and not self.is_quiet:
             text = json.dumps(as_json(result), indent=2, allow_nan=False)
             with naming(_STDOUT):
                 print(text, flush=True)

@@ -14,4 +14,4 @@ from ._recalibrate import (
     isotonic_regression as isotonic_regression,
     temperature_scaling as temperature_scaling,
 )
-from ._summary import Summary as Summary
+from ._summary import Summary as Summary, summarise as summarise

@@ -16,8 +16,10 @@ from .._mesh import (
     DRAWS,
     ROWS,
     check_divides,
+    check_same,
     checked_mesh,
     everywhere,
+    fingerprint,
     gathered,
     num_along,
     put_rows,
@@ -121,6 +123,8 @@ def predict(
         check_divides(mesh, (DRAWS,), "num_draws", num_draws)
     elif num_draws % num_along(mesh, (DRAWS,)):
         mesh = without(mesh, DRAWS)
+    said = lambda: {"x": fingerprint(x), "key": fingerprint(key)}
+    check_same(mesh, "predict", said)
     model = in_inference(fit.model)
 
     fixed = everywhere((model, fit.state, fit.likelihood, key), mesh)

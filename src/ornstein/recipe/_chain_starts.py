@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 
+from .._mesh import agreed_here
+from .._processes import is_first
 from .._types import PRNGKeyArray
 from ..potential import Potential
 from ..sampling import SamplingCallback, Starts, optimised_starts, starts_of_members
@@ -61,7 +63,8 @@ def choose_starts(
     """
     if start_from == FROM_PRIOR:
         return None
-    if file is not None and file.exists():
+    (is_there,) = agreed_here(file is not None and file.exists())
+    if file is not None and is_there:
         return _load(file, Potential(**arguments), num_chains)
     if start_from == FROM_MEMBERS:
         names = ("network", "split", "likelihood")
@@ -82,7 +85,7 @@ def choose_starts(
         assert members is not None
         starts = starts_of_members(members, Potential(**arguments), num_chains)
         starts = starts._replace(how=f"{starts.how}: those of {start_from}")
-    if file is None:
+    if file is None or not is_first():
         return starts
     file.parent.mkdir(parents=True, exist_ok=True)
     save_model(file, starts.positions, hyperparameters={"how": starts.how})

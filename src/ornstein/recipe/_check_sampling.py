@@ -53,6 +53,13 @@ def check_sampling(options: SamplingOptions) -> None:
             "{} has standard normals in their place: leave it out.",
             options.network,
         )
+    if not 1 <= options.store_every <= options.num_samples:
+        raise OptionError(
+            "{store_every} must be from 1 to {num_samples} {}, got {}: some samples "
+            "are stored.",
+            options.num_samples,
+            options.store_every,
+        )
     if options.kernel == "constant-sgd" and options.step_size is not None:
         raise OptionError(
             "{step_size} does nothing for {kernel} constant-sgd, which finds its own: "

@@ -14,6 +14,7 @@ from ..potential import Potential
 from ..prediction import FittedModel
 from ..prior import AbstractPrior, GaussianPrior
 from ..sampling import (
+    RunningPrediction,
     SamplingCallback,
     load_samples,
     optimised_starts,
@@ -49,6 +50,7 @@ def run_sampling(
     members: Fit | None = None,
     num_data: int | None = None,
     resume: bool = False,
+    running: RunningPrediction | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> PosteriorSamples:
     """Sample as the recipe says.
@@ -60,6 +62,7 @@ def run_sampling(
         members: of the run at which chains start, if they do.
         num_data: rows that default step sizes are for, if they are weighted.
         resume: go on with the chains there.
+        running: sums up what all samples predict.
         callbacks: hear about the chains.
     """
     options = recipe.sampling
@@ -94,6 +97,7 @@ def run_sampling(
         starts=starts,
         folder=folder,
         resume=resume,
+        running=running,
         callbacks=callbacks,
     )
 

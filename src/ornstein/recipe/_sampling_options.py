@@ -75,6 +75,8 @@ class SamplingOptions:
         num_warmup: steps before the first of them.
         num_chains: side by side.
         thin: steps from one kept sample to the next.
+        store_every: of each chain's samples each so many-th is stored; with more than
+            1 the result has what all of them say of the test rows, as all_samples.
         cycles: of a minibatch kernel's step size, each a cosine from its peak to 0,
             whose first four fifths explore and whose last gives its share of the
             samples; the warm-up is part of the first. 0 keeps the step size as it is.
@@ -110,6 +112,7 @@ class SamplingOptions:
     num_warmup: int = 500
     num_chains: int = 4
     thin: int = 1
+    store_every: int = 1
     cycles: int = 0
     batch_size: int = 100
     test_draws: int = 200

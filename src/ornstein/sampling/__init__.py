@@ -15,5 +15,6 @@ from ._file import (
 )
 from ._members import starts_of_members as starts_of_members
 from ._optimised import optimised_starts as optimised_starts
+from ._running import RunningPrediction as RunningPrediction
 from ._sample import sample as sample
 from ._starts import Starts as Starts

@@ -14,24 +14,28 @@ from jax.sharding import Mesh
 from jaxtyping import Key
 
 from .._files import LOCK, lock_folder
+from .._kinds import check_kind
 from .._mesh import (
     CHAINS,
     ROWS,
     check_divides,
-    check_no_files,
+    check_same,
     checked_mesh,
     cut,
+    fingerprint,
+    first_writes,
     gathered,
     put,
 )
 from .._types import Array, Params, PRNGKeyArray, PyTree
 from ..mcmc import AbstractKernel, AbstractState, check_start
-from ..potential import AbstractPotential
+from ..potential import AbstractPotential, Potential
 from ..train import CheckpointError, check_positive
 from ._advance import Sampler
 from ._burn_in import BurnIn, has_noise_ratio
 from ._callback import SamplingCallback, SamplingPlan
 from ._run import Run, by_name
+from ._running import RunningPrediction
 from ._store import (
     create_files,
     in_memory,
@@ -81,6 +85,7 @@ def run_chains(
     settings: dict[str, Any] | None = None,
     how_started: str | None = None,
     mesh: Mesh | None = None,
+    running: RunningPrediction | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> Chains:
     """Run a kernel's chains side by side, and keep every `thin`-th position.
@@ -99,7 +104,8 @@ def run_chains(
         thin: steps from one kept sample to the next.
         burn_in: ends the warm-up of a minibatch kernel before `num_warmup` steps.
         folder: write samples here as the chains run, so that they need fit in memory
-            nowhere; in host memory without one.
+            nowhere; in host memory without one. Of several processes that share
+            `mesh` the first alone writes, and the others read it at the end.
         resume: go on with the chains of that folder, bit for bit as if they had never
             stopped.
         save_every: seconds from one state to resume from to the next.
@@ -107,6 +113,8 @@ def run_chains(
         how_started: where `starts` are, in words, for those who read the folder.
         mesh: several devices: along its `chains` each has some of them, along its
             `data` some rows of the potential's, if these were put there.
+        running: of a network's `Potential`: sums up what all samples predict, and has
+            some of them stored.
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Raises:
@@ -129,10 +137,19 @@ def run_chains(
         )
     starts = jax.tree.map(jnp.asarray, starts)
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
-    if folder is not None:
-        check_no_files(mesh, "folder", "keep what `sample` returns")
     num_chains = _check_starts(kernel, potential, starts, key=key)
     check_divides(mesh, (CHAINS,), "num_chains", num_chains)
+    said = lambda: {
+        "num_samples": num_samples,
+        "num_warmup": num_warmup,
+        "thin": thin,
+        "key": fingerprint(key),
+        "kernel": eqx.tree_pformat(kernel),
+        "starts": fingerprint(starts),
+        "folder": None if folder is None else ("to resume" if resume else "new"),
+        **(settings or {}),
+    }
+    check_same(mesh, "sample", said)
     init_keys, step_keys = _chain_keys(key, num_chains)
     if mesh is not None:
         apart = (starts, init_keys, step_keys)
@@ -148,7 +165,12 @@ def run_chains(
         num_parameters=sum(a[0].size for a in jax.tree.leaves(starts)),
         first_step=0,
     )
-    like = _like(sampler, states, num_samples)
+    num_stored = num_samples
+    if running is not None:
+        num_stored = _begin_running(
+            running, potential, gathered(starts, mesh), num_samples, mesh
+        )
+    like = _like(sampler, states, num_stored)
     settings = {
         "num_samples": num_samples,
         "num_warmup": num_warmup,
@@ -158,19 +180,27 @@ def run_chains(
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "kernel": eqx.tree_pformat(kernel, short_arrays=False),
         **(settings or {}),
+        "running": None if running is None else running.described,
         "checksum of data and starts": _checksum(gathered((potential, starts), mesh)),
     }
     path = None if folder is None else Path(folder)
-    alone = contextlib.nullcontext() if path is None else _alone_in(path, resume)
-    with alone:
-        if path is None:
-            arrays = in_memory(like)
-        elif resume and not is_unfinished(path):
-            _check_settings(path, settings)
-            arrays = open_files(path, like, mode="r+")
-        else:
-            arrays = create_files(path, like)
-            write_header(path, like, settings, starts=how_started)
+    arrays = in_memory(like) if path is None else None
+    with contextlib.ExitStack() as stack:
+
+        def open_folder() -> bytes:
+            nonlocal arrays
+            assert path is not None
+            stack.enter_context(_alone_in(path, resume))
+            if resume and not is_unfinished(path):
+                _check_settings(path, settings)
+                arrays = open_files(path, like, mode="r+")
+            else:
+                arrays = create_files(path, like)
+                write_header(path, like, settings, starts=how_started)
+            return b""
+
+        if path is not None:
+            first_writes(mesh, open_folder)
         run = Run(
             sampler=sampler,
             states=states,
@@ -179,6 +209,7 @@ def run_chains(
             burn_in=burn_in,
             folder=path,
             save_every=save_every,
+            running=running,
             callbacks=callbacks,
         )
         if resume:
@@ -186,7 +217,47 @@ def run_chains(
         with _in_one_sentence():
             run.go()
     states = gathered(run.states, mesh)
-    return Chains(run.arrays[0], run.arrays[1], run.chain_info, states)
+    if path is not None:
+        first_writes(mesh, bytes)  # has written all by now
+    positions, info = run.arrays or _written_by_first(path, like)
+    return Chains(positions, info, run.chain_info, states)
+
+
+def _begin_running(
+    running: RunningPrediction,
+    potential: AbstractPotential,
+    starts: Params,
+    num_samples: int,
+    mesh: Mesh | None,
+) -> int:
+    """Start the sums; give the number of samples that each chain stores."""
+    check_kind("running", running, RunningPrediction, "RunningPrediction(x, y)")
+    if not isinstance(potential, Potential):
+        raise TypeError(
+            f"`running` predicts by a network, and `{type(potential).__name__}` has "
+            "none: leave it out."
+        )
+    if running.store_every > num_samples:
+        raise ValueError(
+            f"`store_every` of {running.store_every} stores none of {num_samples} "
+            "samples: give at most their number."
+        )
+    sampled = gathered((potential.network, potential.likelihood), mesh)
+    running.begin(*sampled, jax.tree.map(lambda a: a[0], starts))
+    return num_samples // running.store_every
+
+
+def _written_by_first(path: Path | None, like: PyTree) -> PyTree:
+    """What another process wrote, read where it did."""
+    assert path is not None
+    try:
+        return open_files(path, like)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"Process {jax.process_index()} cannot read the samples that process 0 "
+            f"wrote ({error}): give a `folder` on a file system that all processes "
+            "share."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -273,7 +344,7 @@ def _like(sampler: Sampler, states: AbstractState, num_samples: int) -> PyTree:
 
 
 # What folders of before did not keep.
-_NEW_SETTINGS = ("network",)
+_NEW_SETTINGS = ("network", "running")
 _MOST_SHOWN = 200
 
 

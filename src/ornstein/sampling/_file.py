@@ -108,12 +108,12 @@ def load_samples(
         check_samples(path, (positions, info), num_kept, checksums)
     else:
         progress = read_progress(path, (positions, info))
-        if progress is None or progress.num_kept == 0:
+        if progress is None or progress.num_stored == 0:
             raise NoSamplesYetError(
                 f"{path} has no samples yet: its chains are in their warm-up; go on "
                 "with `sample(..., resume=True)`."
             )
-        num_kept, chain_info = progress.num_kept, progress.chain_info
+        num_kept, chain_info = progress.num_stored, progress.chain_info
     notes = ()
     if num_kept < header["num_samples"]:
         positions, info = jax.tree.map(lambda a: a[:, :num_kept], (positions, info))

@@ -12,6 +12,7 @@ import optax
 from jax import lax
 from jaxtyping import Key
 
+from .._mesh import agreed_here
 from .._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ..functions import Deterministic
 from ..likelihood import AbstractLikelihood
@@ -174,6 +175,7 @@ def _optimise(
         step += num
         seconds = max((time.monotonic() - begin) / num, 1e-6)
         num_next = max(1, min(int(_CALL_SECONDS / seconds), 8 * num_next))
+        (num_next,) = agreed_here(num_next)
         record = {"phase": "members", "energy": float(jnp.mean(energies))}
         for callback in callbacks:
             callback.advance(step, record)

@@ -31,6 +31,7 @@ class Progress(NamedTuple):
     Attributes:
         step: steps taken.
         num_kept: samples of each chain.
+        num_stored: of those, how many are in the files.
         num_divergent: of those that followed a divergence.
         chain_info: numbers of each chain.
         checksums: of the samples.
@@ -38,9 +39,20 @@ class Progress(NamedTuple):
 
     step: int
     num_kept: int
+    num_stored: int
     num_divergent: int
     chain_info: dict[str, np.ndarray]
     checksums: Checksums
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        lists = {name: a.tolist() for name, a in self.chain_info.items()}
+        return self._asdict() | {"chain_info": lists}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> "Progress":
+        """What `to_json` gave."""
+        return cls(**saved)._replace(chain_info=as_arrays(saved["chain_info"]))
 
 
 def save_progress(folder: Path, states: PyTree, progress: Progress) -> None:
@@ -54,9 +66,7 @@ def save_progress(folder: Path, states: PyTree, progress: Progress) -> None:
     newest = folder / _STATE
     if newest.exists():
         link_atomically(newest, folder / _BEFORE)
-    lists = {name: a.tolist() for name, a in progress.chain_info.items()}
-    meta = progress._asdict() | {"chain_info": lists}
-    save_model(newest, states, hyperparameters=meta)
+    save_model(newest, states, hyperparameters=progress.to_json())
 
 
 def read_progress(folder: Path, arrays: PyTree[np.ndarray]) -> Progress | None:
@@ -104,7 +114,7 @@ def _newest_whole(
         try:
             progress = _read(path)
             _check_room(path, progress, arrays)
-            check_samples(folder, arrays, progress.num_kept, progress.checksums)
+            check_samples(folder, arrays, progress.num_stored, progress.checksums)
         except CheckpointError as error:
             errors.append(error)
             continue
@@ -125,6 +135,7 @@ def _read(path: Path) -> Progress:
     try:
         meta = load_hyperparameters(path)
         counts = {n: meta[n] for n in ("step", "num_kept", "num_divergent")}
+        counts["num_stored"] = meta.get("num_stored", meta["num_kept"])
         if any(type(count) is not int or count < 0 for count in counts.values()):
             raise TypeError("steps and samples are counted")
         chain_info = as_arrays(meta["chain_info"])
@@ -145,8 +156,8 @@ def _read(path: Path) -> Progress:
 
 def _check_room(path: Path, progress: Progress, arrays: PyTree[np.ndarray]) -> None:
     room = jax.tree.leaves(arrays)[0].shape[1]
-    if progress.num_kept > room:
+    if progress.num_stored > room:
         raise CheckpointError(
-            f"{path} is of {progress.num_kept} samples, more than the {room} that "
+            f"{path} is of {progress.num_stored} samples, more than the {room} that "
             "there is room for: sample again."
         )

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._memory import room_for
-from .._mesh import agreed, gathered
+from .._mesh import agreed, first_reads, gathered, put
 from .._sentence import Sentence
 from .._types import Array, PyTree
 from ..functions import split_r_hat
@@ -21,7 +21,8 @@ from ._advance import DeviceSamples, Sampler
 from ._burn_in import BurnIn, has_noise_ratio, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
 from ._progress import Progress, load_progress, save_progress
-from ._store import add_checksums, flush, no_checksums
+from ._running import RunningPrediction
+from ._store import Checksums, add_checksums, flush, no_checksums
 
 _CALL_SECONDS = 1.0
 """How long a call should take: progress, files and Ctrl-C come between calls."""
@@ -45,11 +46,13 @@ class Run:
     Args:
         sampler: the chains' kernel, potential and keys.
         states: of the chains.
-        arrays: where samples go: (position, info) with chains and samples first.
+        arrays: where samples go: (position, info) with chains and samples first; `None`
+            where another process that shares the mesh has them.
         plan: what is to be done.
         burn_in: ends the warm-up early, or `None`.
         folder: of the samples and of the states to go on from, or `None`.
         save_every: seconds from one such state to the next.
+        running: sums up what samples predict, or `None`.
         callbacks: hear about it.
     """
 
@@ -58,11 +61,12 @@ class Run:
         *,
         sampler: Sampler,
         states: AbstractState,
-        arrays: tuple[PyTree, dict[str, np.ndarray]],
+        arrays: tuple[PyTree, dict[str, np.ndarray]] | None,
         plan: SamplingPlan,
         burn_in: BurnIn | None,
         folder: Path | None,
         save_every: float,
+        running: RunningPrediction | None,
         callbacks: Sequence[SamplingCallback],
     ):
         self.sampler, self.states, self.arrays = sampler, states, arrays
@@ -70,22 +74,38 @@ class Run:
         self.folder, self.save_every = folder, save_every
         self.saved = time.monotonic()
         self.step = 0
+        self.running = running
         self.num_kept = 0
         self.num_divergent = 0
         self.chain_info: dict[str, np.ndarray] = {}
-        self.checksums = no_checksums(arrays)
+        self.checksums: Checksums = [] if arrays is None else no_checksums(arrays)
         self.num_next = 1  # compiles
         self.is_between_steps = False  # when interrupted, saving loses nothing
 
     def resume(self) -> None:
         """Go on from the saved states; from the start if there are none yet."""
         assert self.folder is not None
-        found = load_progress(self.folder, self.arrays, self.states)
+        folder, arrays = self.folder, self.arrays
+        like = self._saved()
+
+        def read() -> tuple[dict[str, np.ndarray], Any] | None:
+            assert arrays is not None
+            found = load_progress(folder, arrays, like)
+            if found is None:
+                return None
+            leaves = enumerate(jax.tree.leaves(found[0]))
+            return {f"{i}": np.asarray(a) for i, a in leaves}, found[1].to_json()
+
+        found = first_reads(self.sampler.mesh, read)
         if found is None:
             return
-        placed = jax.tree.map(lambda a: a.sharding, self.states)
-        states, progress = found
-        self.states = jax.tree.map(jax.device_put, states, placed)
+        saved = jax.tree.unflatten(jax.tree.structure(like), found[0].values())
+        states = saved if self.running is None else saved[0]
+        if self.running is not None:
+            self.running.sums = dict(saved[1])
+        progress = Progress.from_json(found[1])
+        put_back = lambda a, like: put(a, like.sharding)
+        self.states = jax.tree.map(put_back, states, self.states)
         self.step, self.num_kept = progress.step, progress.num_kept
         self.num_divergent = progress.num_divergent
         self.chain_info, self.checksums = progress.chain_info, progress.checksums
@@ -148,8 +168,8 @@ class Run:
         return noise_ratios(self.sampler, self.states, key=key)
 
     def _draw(self) -> None:
-        plan, (positions, infos) = self.plan, self.arrays
-        sample_bytes = sum(a[:, :1].nbytes for a in jax.tree.leaves(positions))
+        plan, starts = self.plan, jax.tree.leaves(self.states.position)
+        sample_bytes = sum(a.nbytes for a in starts)
         capacity = max(1, min(plan.num_samples, _BUFFER_BYTES // sample_bytes))
         while self.num_kept < plan.num_samples:
             num = min(self.num_next, capacity, plan.num_samples - self.num_kept)
@@ -166,12 +186,7 @@ class Run:
             new = gathered(new, self.sampler.mesh)
             new = jax.tree.map(lambda a, n=num: np.asarray(a)[:n].swapaxes(0, 1), new)
             self._check_finite(new.position, new.info, "sampling")
-            rows = slice(self.num_kept, self.num_kept + num)
-            for array, part in zip(
-                jax.tree.leaves((positions, infos)), jax.tree.leaves(new), strict=True
-            ):
-                array[:, rows] = part
-            self.checksums = add_checksums(self.checksums, new)
+            self._store(new)
             self.states = states
             self.step = int(next_step)
             self.num_kept += num
@@ -179,6 +194,35 @@ class Run:
             self._grow(num, time.monotonic() - begin)
             self._tell("sampling", new.info)
             self._save()
+
+    def _store(self, new: DeviceSamples) -> None:
+        """Put some more samples of each chain where they go."""
+        if self.running is not None:
+            self.running.add(new.position)
+            every = self.running.store_every
+            # Of every so many the last: those that would be thinned to.
+            first = (every - 1 - self.num_kept) % every
+            new = jax.tree.map(lambda a: a[:, first::every], new)
+        if self.arrays is None:
+            return
+        num_new = jax.tree.leaves(new)[0].shape[1]
+        rows = slice(self.num_stored, self.num_stored + num_new)
+        for array, part in zip(
+            jax.tree.leaves(self.arrays), jax.tree.leaves(new), strict=True
+        ):
+            array[:, rows] = part
+        self.checksums = add_checksums(self.checksums, new)
+
+    @property
+    def num_stored(self) -> int:
+        """Of the samples that each chain has kept, those in the arrays."""
+        every = 1 if self.running is None else self.running.store_every
+        return self.num_kept // every
+
+    def _saved(self) -> PyTree:
+        """What a state to go on from has."""
+        states = gathered(self.states, self.sampler.mesh)
+        return states if self.running is None else (states, self.running.sums)
 
     def _grow(self, num: int, seconds: float) -> None:
         """Longer calls, gently, as the first one also compiled."""
@@ -195,37 +239,44 @@ class Run:
         for name in ("acceptance_rate", "step_size"):
             if name in info:
                 record[name] = float(np.mean(info[name]))
-        if self.callbacks and self.num_kept >= 8:
+        if self.callbacks and self.arrays is not None and self.num_stored >= 8:
             record["r_hat"] = self._watched_r_hat()
         self.is_between_steps = True
         for callback in self.callbacks:
             callback.advance(self.step, record)
 
     def _watched_r_hat(self) -> float:
+        assert self.arrays is not None
         leaves = jax.tree.leaves(self.arrays[0])
         each = -(-_WATCHED // len(leaves))
         largest = []
         for leaf in leaves[:_WATCHED]:
             flat = leaf.reshape(*leaf.shape[:2], -1)
-            stride = -(-self.num_kept // _WATCHED_SAMPLES)
-            some = flat[:, : self.num_kept : stride, :: max(1, flat.shape[2] // each)]
+            stride = -(-self.num_stored // _WATCHED_SAMPLES)
+            some = flat[:, : self.num_stored : stride, :: max(1, flat.shape[2] // each)]
             largest.append(np.max(split_r_hat(np.asarray(some))))
         return float(np.max(largest))
 
     def _save(self, *, is_due: bool = False) -> None:
         is_due |= self.num_kept == self.plan.num_samples
         is_due |= time.monotonic() - self.saved >= self.save_every
+        is_due = bool(agreed(self.sampler.mesh, is_due)[0])
         if self.folder is None or not is_due:
+            return
+        saved = self._saved()
+        if self.arrays is None:
+            self.saved = time.monotonic()
             return
         flush(self.arrays)  # before the state that says that they are there
         progress = Progress(
             self.step,
             self.num_kept,
+            self.num_stored,
             self.num_divergent,
             self.chain_info,
             self.checksums,
         )
-        save_progress(self.folder, self.states, progress)
+        save_progress(self.folder, saved, progress)
         self.saved = time.monotonic()
 
     def _check_finite(self, positions: PyTree, info: dict, phase: str) -> None:

@@ -13,7 +13,16 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from .._kinds import check_key, check_kind
-from .._mesh import CHAINS, ROWS, checked_mesh, everywhere, num_along, put_rows
+from .._mesh import (
+    CHAINS,
+    ROWS,
+    check_same,
+    checked_mesh,
+    everywhere,
+    fingerprint,
+    num_along,
+    put_rows,
+)
 from .._types import Params, PRNGKeyArray, PyTree
 from ..functions import (
     SDEBNN,
@@ -33,6 +42,7 @@ from ._callback import SamplingCallback
 from ._chains import run_chains
 from ._convergence import judge_chains
 from ._members import starts_of_members
+from ._running import RunningPrediction
 from ._starts import GIVEN, Starts, starts_of
 
 logger = logging.getLogger("ornstein")
@@ -62,6 +72,7 @@ def sample(
     resume: bool = False,
     save_every: float = 10.0,
     mesh: Mesh | None = None,
+    running: RunningPrediction | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> PosteriorSamples:
     r"""Sample the posterior of a network's parameters by several Markov chains.
@@ -101,7 +112,8 @@ def sample(
             the `Fit` of an `Ensemble` of this network (or the ensemble itself), one
             chain from each member.
         folder: write samples here as the chains run; they are then read from there,
-            and never all in memory. `load_samples` opens it again.
+            and never all in memory. `load_samples` opens it again. Of several
+            processes that share `mesh` the first alone writes, and the others read.
         resume: go on with the chains of that folder, bit for bit as if they had never
             stopped; pass the same arguments.
         save_every: seconds from one state to resume from to the next.
@@ -109,6 +121,9 @@ def sample(
             each runs some of them, along `data` each has some rows of the data (where
             every step sees all). The numbers are those of one device but for rounding,
             from which chains may part after many steps.
+        running: `RunningPrediction(x, y, store_every=100)` sums up what all samples
+            predict for some inputs, and has a hundredth of them stored: for chains so
+            long that they would fill a disk.
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Returns:
@@ -160,6 +175,7 @@ def sample(
             "batch_size=%d clipped to the %d rows", batch_size, potential.num_data
         )
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
+    check_same(mesh, "sample", lambda: {"split": fingerprint((split.x, split.y))})
     start_key, chain_key = jax.random.split(key)
     if starts is None:
         chosen = starts_of(potential, num_chains, jitter=jitter, key=start_key)
@@ -195,6 +211,7 @@ def sample(
         },
         how_started=chosen.how,
         mesh=mesh,
+        running=running,
         callbacks=callbacks,
     )
     samples = PosteriorSamples(

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._kinds import check_arrays
 from .._types import PyTree
+from ..data import Streamed
 
 
 def check_positive(**counts: int) -> None:
@@ -93,6 +94,22 @@ def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
                     "remove or impute them."
                 )
     return x, y
+
+
+def check_on_disk(split: Any, *, in_memory: bool | None) -> Streamed | None:
+    """Training rows that stay on disk, if these do.
+
+    Raises:
+        ValueError: if they are to be in memory all the same.
+    """
+    if not isinstance(split, Streamed):
+        return None
+    if in_memory:
+        raise ValueError(
+            "in_memory=True wants all rows on the device, and those of `split` are on "
+            "disk: leave it out, or load the data without stream=True."
+        )
+    return split
 
 
 def describe_failure(record: Mapping[str, Any], loss_terms: tuple[str, ...]) -> str:

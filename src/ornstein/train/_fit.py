@@ -18,14 +18,15 @@ from .._kinds import check_key, check_kind
 from .._mesh import (
     ROWS,
     check_divides,
-    check_no_files,
+    check_same,
     checked_mesh,
     everywhere,
+    fingerprint,
+    first_writes,
     gathered,
     part_of,
 )
 from .._types import PRNGKeyArray, PyTree
-from ..data import Streamed
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
 from ..network import initial_state
@@ -33,6 +34,7 @@ from ._check import (
     check_clip_norm,
     check_data,
     check_decay,
+    check_on_disk,
     check_positive,
 )
 from ._elbo import ELBO, AbstractObjective
@@ -201,7 +203,8 @@ def fit(
         validation: held-out rows to judge epochs by, and when to stop:
             `Validation(held, early_stopping=EarlyStopping(patience=10))`.
         run: where metrics, events and checkpoints go, or go on:
-            `Run(RunFolder.create("runs/a", {}))`.
+            `Run(RunFolder.create("runs/a", {}))`. Of several processes that share
+            `mesh` the first alone reads and writes it.
         mesh: several devices that share the work, as in `jax.make_mesh((4, 2), ("data",
             "fsdp"))`: `data` shares the rows of each batch, `fsdp` rows and the
             parameters. The numbers are those of one device but for rounding.
@@ -243,7 +246,6 @@ def fit(
         check_kind("validation", validation, Validation, "`orn.Validation(...)`")
     if run is not None:
         check_kind("run", run, Run, "`run=orn.Run(...)`")
-        check_no_files(mesh, "run", "save what `fit` returns by `orn.save_model`")
     check_decay("ema_decay", ema_decay)
     check_decay("snr_decay", snr_decay)
     check_clip_norm(clip_norm)
@@ -254,15 +256,23 @@ def fit(
         )
     if isinstance(optimiser, IVON):
         optimiser.check(model, objective, kl)
-    on_disk = split if isinstance(split, Streamed) else None
-    if on_disk is not None and in_memory:
-        raise ValueError(
-            "in_memory=True wants all rows on the device, and those of `split` are on "
-            "disk: leave it out, or load the data without stream=True."
-        )
+    on_disk = check_on_disk(split, in_memory=in_memory)
     data = check_data(split if on_disk is None else on_disk.in_memory(), "split")
     state = initial_state(model) if state is None else state
     num_data = _num_rows(data) if on_disk is None else len(on_disk)
+    check_same(
+        mesh,
+        "fit",
+        lambda: {
+            "split": [fingerprint(data), None if on_disk is None else on_disk.order],
+            "key": fingerprint(key),
+            "num_epochs": num_epochs,
+            "batch_size": batch_size,
+            "model": eqx.tree_pformat(model),
+            "likelihood": eqx.tree_pformat(likelihood),
+            "run": None if run is None else ("to resume" if run.resume else "new"),
+        },
+    )
     if batch_size > num_data:
         logger.info("batch_size=%d clipped to the %d rows", batch_size, num_data)
         batch_size = num_data
@@ -344,8 +354,10 @@ def fit(
         start=trainer.init(params, state),
         started=time.monotonic(),
     )
-    with contextlib.nullcontext() if run is None else lock_folder(run.folder.path):
+    with contextlib.ExitStack() as stack:
         if run is not None:
+            alone = lock_folder(run.folder.path)
+            first_writes(mesh, lambda: stack.enter_context(alone) or b"")
             session.resume() if run.resume else session.refuse_used_run()
         found = session.train()
     found = gathered(found, mesh)

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from .._memory import room_for
-from .._mesh import agreed, gathered
+from .._mesh import agreed, first_reads, first_writes, gathered, writes
 from .._sentence import Choice, Sentence
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
@@ -31,6 +31,7 @@ from .saving import (
     named_arrays,
     refuse_non_finite,
     save_checkpoint,
+    with_arrays,
 )
 
 logger = logging.getLogger("ornstein")
@@ -89,7 +90,10 @@ class Session:
     ):
         self.trainer, self.loop = trainer, loop
         self.validation = validation
-        self.folder = None if run is None else run.folder
+        self.run = run
+        # Of several processes the first alone has files.
+        has_files = run is not None and writes(loop.mesh)
+        self.folder = run.folder if run is not None and has_files else None
         self.save_every = math.inf if run is None else run.checkpoint_every
         self.batch_size = batch_size
         self.shuffle_key, self.step_key, self.held_key = jax.random.split(key, 3)
@@ -125,28 +129,43 @@ class Session:
 
     def refuse_used_run(self) -> None:
         """Refuse to train into a run that was trained already."""
-        assert self.folder is not None
-        if checkpoints(self.folder.checkpoints):
-            raise FileExistsError(
-                f"{self.folder.path} has checkpoints of an earlier run: pass "
-                "resume=True to go on from them, or choose another folder."
-            )
+        assert self.run is not None
+        folder = self.run.folder
+
+        def check() -> bytes:
+            if checkpoints(folder.checkpoints):
+                raise FileExistsError(
+                    f"{folder.path} has checkpoints of an earlier run: pass "
+                    "resume=True to go on from them, or choose another folder."
+                )
+            return b""
+
+        first_writes(self.loop.mesh, check)
 
     def resume(self) -> None:
         """Go on from the newest checkpoint; from the start if there is none yet."""
-        assert self.folder is not None
-        if not checkpoints(self.folder.checkpoints):
-            logger.warning("%s has no checkpoint yet: from the start", self.folder.path)
+        assert self.run is not None
+        folder, like = self.run.folder, self._tree()
+
+        def read() -> tuple[dict[str, np.ndarray], Any] | None:
+            if not checkpoints(folder.checkpoints):
+                return None
+            tree, meta = load_checkpoint(
+                folder.checkpoints, like, identity=self.identity
+            )
+            refuse_non_finite(
+                folder.checkpoints,
+                named_arrays(tree[0].params),
+                like=named_arrays(like[0].params),
+            )
+            return named_arrays(tree), meta
+
+        found = first_reads(self.loop.mesh, read)
+        if found is None:
+            logger.warning("%s has no checkpoint yet: from the start", folder.path)
             return
-        tree, meta = load_checkpoint(
-            self.folder.checkpoints, self._tree(), identity=self.identity
-        )
-        refuse_non_finite(
-            self.folder.checkpoints,
-            named_arrays(tree[0].params),
-            like=named_arrays(self.state.params),
-        )
-        state, best = tree
+        arrays, meta = found
+        state, best = with_arrays(like, arrays)
         self.state = self.loop.place(state)
         self.history.load_json(meta["history"])
         if self.best is not None:
@@ -154,7 +173,7 @@ class Session:
         self.stopped = meta["stopped"]
         self.num_in_a_row = meta.get("num_in_a_row", 0)
         self.started = time.monotonic() - meta["seconds"]
-        logger.info("resumed %s at step %d", self.folder.path, self.history.num_steps)
+        logger.info("resumed %s at step %d", folder.path, self.history.num_steps)
 
     def train(self) -> Trained:
         """Train to the end; give the last epoch, or the best if that was asked for."""
@@ -228,7 +247,8 @@ class Session:
             num_fitting = int(_CALL_SECONDS / max(took / num_taken, 1e-6))
             num_next = max(1, min(num_fitting, 8 * num_next, MAX_STEPS))
             is_due = time.monotonic() - self.saved >= self.save_every
-            num_next, is_due = agreed(self.loop.mesh, num_next, is_due)
+            decided = agreed(self.loop.mesh, num_next, is_due, self.stopped)
+            num_next, (is_due, self.stopped) = decided[0], map(bool, decided[1:])
             if is_due:
                 self._save()
         self._save()

@@ -12,6 +12,7 @@ import tyro
 
 from ... import sde
 from ..._files import lock_folder, write_atomically
+from ..._processes import is_first
 from ..._types import Float
 from ...data import Data, load
 from ...evaluation import (
@@ -44,11 +45,8 @@ from ...train import RunFolder
 from .._audit import TwinsName, audit_run, show_audit
 from .._diagnosis import diagnosis_of, recorded, say_diagnosis
 from .._later_rows import evaluate_rows
-from .._run_folder import (
-    say_draws,
-    say_joint_nll,
-    say_notes,
-)
+from .._run_folder import say_draws, say_joint_nll, say_notes
+from .._several import ALONE, Several
 from .._terminal import Terminal, as_json, shown
 
 
@@ -86,6 +84,7 @@ class Evaluate:
         dial_rtol: also scores and drift evaluations at each of these relative
             tolerances.
         mesh: several devices that share the work, such as data=4 (rows) or draws=4.
+        several: processes that share the work.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -107,6 +106,7 @@ class Evaluate:
     dial: tuple[float, ...] = ()
     dial_rtol: tuple[float, ...] = ()
     mesh: str | None = None
+    several: Annotated[Several, tyro.conf.arg(name="")] = ALONE
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -325,8 +325,8 @@ class Evaluate:
             )
         if self.corruptions and len(data.example_shape) != 3:
             raise ValueError(
-                f"--corruptions is about images, and {data.name} has rows of "
-                f"{data.example_shape[0]} numbers: leave it out."
+                f"--corruptions is about images, and {data.name} has rows of numbers: "
+                "leave it out."
             )
         rows = self.corruption_rows
         if rows is not None and not 1 <= rows <= len(data.test):
@@ -337,8 +337,7 @@ class Evaluate:
 
     def _turns_the_solver(self) -> bool:
         numerics = (self.solver, self.dt, self.rtol, self.atol)
-        is_given = any(option is not None for option in numerics)
-        return is_given or bool(self.dial or self.dial_rtol)
+        return any(n is not None for n in numerics) or bool(self.dial or self.dial_rtol)
 
     def _other_inputs(self, prepared: Prepared) -> Float[np.ndarray, "..."] | None:
         """Test rows of --ood-data as the model takes them, no more than the run's."""
@@ -396,5 +395,6 @@ def _show_corruptions(found: dict[str, Any], terminal: Terminal) -> None:
 def _write(run: RunFolder, result: dict[str, Any]) -> Path:
     """Beside the run's own result, which is of its own numerics."""
     path = run.path / "evaluation.json"
-    write_atomically(path, json.dumps(result, indent=2).encode())
+    if is_first():
+        write_atomically(path, json.dumps(result, indent=2).encode())
     return path

@@ -31,6 +31,7 @@ from .._run_folder import (
     say_draws,
     say_notes,
 )
+from .._several import ALONE, Several
 from .._terminal import Terminal
 
 _FIGURES = (".png", ".pdf", ".svg")
@@ -62,6 +63,7 @@ class Predict:
         draws: functions averaged over; the run's number by default.
         overwrite: replace files that are there; never an input, or a run's own.
         mesh: several devices that share the work, such as data=4 (rows) or draws=4.
+        several: processes that share the work.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -75,6 +77,7 @@ class Predict:
     draws: int | None = None
     overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     mesh: str | None = None
+    several: Annotated[Several, tyro.conf.arg(name="")] = ALONE
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import tyro
 
 from ..._files import lock_folder
@@ -26,7 +27,12 @@ from ...recipe import (
     starts_from_run,
 )
 from ...report import write_figures
-from ...sampling import ChainProgress, StuckChainError, is_stuck
+from ...sampling import (
+    ChainProgress,
+    RunningPrediction,
+    StuckChainError,
+    is_stuck,
+)
 from ...train import Fit, RunFolder
 from .._calls import entered
 from .._diagnosis import diagnosis_of, say_diagnosis
@@ -44,6 +50,7 @@ from .._run_folder import (
     say_where,
     say_written,
 )
+from .._several import ALONE, Several, where_first_has
 from .._terminal import Terminal, as_json
 from ._report import leave_report
 
@@ -84,6 +91,7 @@ class Sample:
         resume: go on with a run that was interrupted; it keeps its own options.
         mesh: several devices that share the work, such as chains=4 or chains=2,data=2
             (rows, where every step sees them all).
+        several: processes that share the work.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -94,6 +102,7 @@ class Sample:
     overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     resume: Path | None = None
     mesh: str | None = None
+    several: Annotated[Several, tyro.conf.arg(name="")] = ALONE
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -176,7 +185,7 @@ def _carry_out(
     guard: Untouched | None,
 ) -> dict[str, Any]:
     guards = [] if guard is None else [guard]
-    folder = run.checkpoints / SAMPLES
+    folder = where_first_has(run.checkpoints / SAMPLES)
     options, data = recipe.sampling, prepared.data
     spent = _seconds_of_finished(run)
     with (
@@ -184,12 +193,17 @@ def _carry_out(
         entered(run, command, seed=options.seed, is_first=guard is not None) as calls,
     ):
         callbacks = [ChainProgress(terminal.errors), calls, *guards, interruption]
+        running = None
+        if options.store_every > 1:
+            how = {"store_every": options.store_every}
+            running = RunningPrediction(data.test.x, data.test.y, **how)
         samples = run_sampling(
             recipe,
             prepared,
             folder,
             members=members,
             resume=guard is None,
+            running=running,
             callbacks=callbacks,
         )
         interruption.raise_if_met()
@@ -213,13 +227,18 @@ def _carry_out(
             bound_key=keys.bound,
         )
         result |= scores
+        if running is not None:
+            result["all_samples"] = {
+                "num_draws": running.num_draws,
+                "nll": float(-np.mean(running.log_likelihood)),
+            }
         draws = options.test_draws
         result["diagnosis"] = diagnosis_of(
             samples, prepared, prediction, scores, num_draws=draws
         )
         result["provenance"] = calls.provenance()
         result = as_json(result)
-        written = [folder]
+        written = [run.checkpoints / SAMPLES]
         written += write_figures(
             run.figures,
             samples,
@@ -236,6 +255,12 @@ def _carry_out(
         terminal.table(
             f"{options.kernel} on the test rows of {recipe.data.data}", table
         )
+        if running is not None:
+            nll = result["all_samples"]["nll"]
+            terminal.say(
+                f"NLL of all {running.num_draws:,} samples, of which one in "
+                f"{options.store_every} is stored: {nll:.4f}"
+            )
         say_diagnosis(result, terminal)
         say_written(run, written, terminal)
     if is_stuck(samples):

@@ -49,6 +49,7 @@ from .._run_folder import (
     say_where,
     say_written,
 )
+from .._several import ALONE, Several
 from .._terminal import Terminal, as_json
 from ._report import leave_report
 from ._sample import Sample
@@ -114,6 +115,7 @@ class Train:
         resume: go on with a run that was interrupted; it keeps its own options.
         mesh: several devices that share the work, such as data=4 (rows of a batch) or
             data=2,fsdp=2 (parameters too): the same result on each.
+        several: processes that share the work.
         json: print the result as JSON, and nothing else, on standard output.
     """
 
@@ -127,6 +129,7 @@ class Train:
     overwrite: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     resume: Path | None = None
     mesh: str | None = None
+    several: Annotated[Several, tyro.conf.arg(name="")] = ALONE
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
@@ -160,9 +163,10 @@ class Train:
     def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         run = RunFolder.open(path)
         if is_sampled(run):
-            return Sample(resume=path, mesh=self.mesh, json=self.json).run(
-                terminal, command
+            chains = Sample(
+                resume=path, mesh=self.mesh, several=self.several, json=self.json
             )
+            return chains.run(terminal, command)
         with lock_folder(run.path):  # first: its recipe may be replaced
             recipe = read_recipe(run)
             check_kept(run)

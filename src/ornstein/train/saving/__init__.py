@@ -5,7 +5,7 @@ from ._checkpoint import (
     load_checkpoint as load_checkpoint,
     save_checkpoint as save_checkpoint,
 )
-from ._leaves import named_arrays as named_arrays
+from ._leaves import named_arrays as named_arrays, with_arrays as with_arrays
 from ._model_file import (
     load_hyperparameters as load_hyperparameters,
     load_model as load_model,

@@ -25,6 +25,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from ..._files import UnreadableError, check_folder, naming, read_json
+from ..._processes import num_processes
 from ..._types import PyTree
 from .._errors import CheckpointError
 from ._leaves import describe, named_arrays, with_arrays
@@ -92,7 +93,7 @@ def _write(partial: Path, step: int, tree: PyTree, meta: dict[str, Any]) -> None
     # orbax refuses empty arrays, whose content their shape already says.
     stored = [array for array in arrays.values() if array.size]
     numbered = {f"{i:06d}": array for i, array in enumerate(stored)}
-    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
+    with _checkpointer() as checkpointer:
         checkpointer.save(
             (partial / "arrays").absolute(), args=ocp.args.StandardSave(numbered)
         )
@@ -104,6 +105,20 @@ def _write(partial: Path, step: int, tree: PyTree, meta: dict[str, Any]) -> None
     }
     record |= {"of_record": _record_digest(record), "meta": meta}
     (partial / "meta.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def _checkpointer() -> ocp.Checkpointer:
+    """Orbax's, of this process alone: by default it waits for all that there are."""
+    options = ocp.options.MultiprocessingOptions()
+    if num_processes() > 1:
+        own = jax.process_index()
+        options = ocp.options.MultiprocessingOptions(
+            primary_host=own,
+            active_processes={own},
+            barrier_sync_key_prefix=f"ornstein-{own}",
+        )
+    handler = ocp.StandardCheckpointHandler(multiprocessing_options=options)
+    return ocp.Checkpointer(handler, multiprocessing_options=options)
 
 
 @contextlib.contextmanager
@@ -262,10 +277,7 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     }
     stored = [name for name, array in arrays.items() if array.size]
     like = {f"{i:06d}": arrays[name] for i, name in enumerate(stored)}
-    with (
-        _system_errors(),
-        ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer,
-    ):
+    with _system_errors(), _checkpointer() as checkpointer:
         numbered = checkpointer.restore(
             (path / "arrays").absolute(), args=ocp.args.StandardRestore(like)
         )

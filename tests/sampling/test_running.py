@@ -1,0 +1,129 @@
+"""Predictions summed up as chains run are those of all stored samples."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ornstein as orn
+from ornstein.sampling import RunningPrediction
+from ornstein.train import CheckpointError
+
+NUM_SAMPLES, NUM_CHAINS = 20, 2
+
+
+def data(task: str) -> orn.data.Split:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(24, 2)).astype("float32")
+    if task == "classes":
+        return orn.data.Split(x, (x[:, 0] > 0).astype("int32") + (x[:, 1] > 0.5))
+    return orn.data.Split(x, np.sin(x[:, :1]).astype("float32"))
+
+
+def sampled(task: str, **options: Any) -> Any:
+    size = 3 if task == "classes" else 1
+    network = orn.nn.MLP(2, size, [4], activation=jnp.tanh, key=jax.random.key(0))
+    learned = {"likelihood_prior": orn.GaussianPrior(1.0)}
+    likelihood = orn.Gaussian(0.5, learn_scale=True)
+    if task == "classes":
+        learned, likelihood = {}, orn.Categorical()
+    return orn.sample(
+        network,
+        data(task),
+        likelihood,
+        kernel=orn.HMC(3, step_size=0.1),
+        prior=orn.GaussianPrior(1.0),
+        key=jax.random.key(1),
+        num_samples=NUM_SAMPLES,
+        num_warmup=10,
+        num_chains=NUM_CHAINS,
+        **learned,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("task", ["classes", "numbers"])
+def test_sums_are_the_prediction_of_all_samples(task: str):
+    """Catches a sample that counts twice, another's scale, and a mean of logs."""
+    split = data(task)
+    running = RunningPrediction(split.x, split.y)
+    samples = sampled(task, running=running)
+    num_draws = NUM_SAMPLES * NUM_CHAINS
+    assert running.num_draws == num_draws
+    one = orn.predict(samples, split.x, key=jax.random.key(2), num_draws=num_draws)
+    found = running.prediction
+    for name in ("mean", "aleatoric", "epistemic"):
+        wanted = getattr(one, name)
+        assert np.allclose(getattr(found, name), wanted, rtol=1e-4, atol=1e-6), name
+    log_probs = one.likelihood.log_prob(one.outputs, jnp.asarray(split.y))
+    wanted = jax.nn.logsumexp(log_probs, axis=0) - np.log(num_draws)
+    assert np.allclose(running.log_likelihood, wanted, rtol=1e-4)
+
+
+class _StopsAt:
+    def __init__(self, step: int):
+        self.step = step
+
+    def start(self, plan) -> None: ...
+
+    def advance(self, step, record) -> None:
+        if step >= self.step:
+            raise KeyboardInterrupt
+
+    def stop(self) -> None: ...
+
+
+def test_a_resumed_chain_has_the_same_bits_and_few_samples(tmp_path: Path):
+    """Catches sums that begin again, or depend on where a chain was stopped, and a
+    file that grows with it all the same.
+    """
+    x, y = data("numbers").x, data("numbers").y
+    every, whole = sampled("numbers"), RunningPrediction(x, y, store_every=5)
+    few = sampled("numbers", running=whole)
+    assert few.num_samples == NUM_SAMPLES // 5
+    for one, all_of_them in zip(
+        jax.tree.leaves(few.positions), jax.tree.leaves(every.positions), strict=True
+    ):
+        assert np.array_equal(one, all_of_them[:, 4::5])
+    folder = tmp_path / "samples"
+    with pytest.raises(KeyboardInterrupt):
+        sampled(
+            "numbers",
+            running=RunningPrediction(x, y, store_every=5),
+            folder=folder,
+            callbacks=[_StopsAt(15)],
+        )
+    with pytest.raises(CheckpointError, match="its running is"):
+        sampled("numbers", running=RunningPrediction(x), folder=folder, resume=True)
+    again = RunningPrediction(x, y, store_every=5)
+    samples = sampled("numbers", running=again, folder=folder, resume=True)
+    assert whole.sums.keys() == again.sums.keys()
+    for name, total in whole.sums.items():
+        assert np.array_equal(total, again.sums[name]), name
+    for one, other in zip(
+        jax.tree.leaves(samples.positions), jax.tree.leaves(few.positions), strict=True
+    ):
+        assert np.array_equal(one, other)
+
+
+def test_what_cannot_be_summed_up_is_refused():
+    x = data("numbers").x
+    with pytest.raises(ValueError, match="`store_every` must be"):
+        RunningPrediction(x, store_every=0)
+    with pytest.raises(ValueError, match="`store_every` of 21 stores none of 20"):
+        sampled("numbers", running=RunningPrediction(x, store_every=21))
+    running = RunningPrediction(x)
+    with pytest.raises(ValueError, match="No sample was summed up yet"):
+        _ = running.prediction
+    sampled("numbers", running=running)
+    with pytest.raises(ValueError, match="There are no targets"):
+        _ = running.log_likelihood
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_inputs_alone_are_no_sums():
+    with pytest.raises(TypeError, match="`running` must be a `RunningPrediction`"):
+        sampled("numbers", running=data("numbers").x)
