@@ -288,7 +288,7 @@ def conjugate() -> tuple[MeanField, Any, Any, float]:
 
 
 def test_importance_weights_of_shared_weights_reach_the_evidence():
-    """All rows at once, S = 1 to 4,096, in double precision; and not above it.
+    """All rows at once, S = 1, 4 and 512, in double precision; and not above it.
 
     Seen failing with rows weighted one by one, as latents of rows are: that goes to
     another limit, 0.12 nats off.
@@ -304,13 +304,13 @@ def test_importance_weights_of_shared_weights_reach_the_evidence():
             num_draws=s,
             objective=ImportanceWeighted(),
         )[0]
-        keys = jr.split(jr.key(7), 64)
+        keys = jr.split(jr.key(7), 512)  # standard errors: 0.09, 0.02 and 0.001 nats
         means = [
             -8 * float(jnp.mean(jax.lax.map(lambda k, s=s: loss(s, k), keys)))
-            for s in (1, 4, 32, 512)
+            for s in (1, 4, 512)
         ]
     assert means == sorted(means)
-    assert means[-1] == pytest.approx(evidence, abs=0.02)
+    assert means[-1] == pytest.approx(evidence, abs=0.01)
     assert means[0] < evidence - 0.2
 
 
