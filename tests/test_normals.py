@@ -73,6 +73,8 @@ def test_types_shapes_and_generators():
     with jax.enable_x64(True):
         z = standard_normal(key, (3,), jnp.float64)
         np.testing.assert_array_equal(z, jax.random.normal(key, (3,), jnp.float64))
+    complex_like = standard_normal(key, (4,), jnp.complex64)
+    assert np.abs(np.imag(complex_like)).min() > 0
     for other in (jax.random.PRNGKey(3), jax.random.key(3, impl="rbg")):
         assert np.isfinite(standard_normal(other, (7,))).all()
     flat = standard_normal(key, (6,))

@@ -24,6 +24,7 @@ from ornstein.likelihood import (
     StudentT,
 )
 from ornstein.prediction import Prediction, predict
+from ornstein.prediction._predict import _block_sizes
 
 
 class RandomLinear(AbstractRandomFunction):
@@ -119,6 +120,16 @@ def test_rows_of_any_number(pad_rows):
         np.testing.assert_allclose(
             np.asarray(prediction.outputs[1]), x @ (WEIGHT + noise) + 1, atol=1e-5
         )
+
+
+def test_blocks_that_devices_share_evenly():
+    """Catches a last block larger than any size: 65 rows, 64 a block, three devices."""
+    for num_rows, batch_size, multiple in ((65, 64, 3), (513, 512, 6), (1_000, 7, 4)):
+        sizes = _block_sizes(
+            num_rows, batch_size, pad_rows=True, is_vectors=True, multiple=multiple
+        )
+        assert sum(sizes) >= num_rows > sum(sizes[:-1])
+        assert all(size % multiple == 0 for size in sizes)
 
 
 def test_a_few_programs_for_any_number_of_rows():

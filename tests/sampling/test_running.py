@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ornstein as orn
+from ornstein.prediction import Summary
 from ornstein.sampling import RunningPrediction
 from ornstein.train import CheckpointError
 
@@ -127,3 +128,17 @@ def test_what_cannot_be_summed_up_is_refused():
 def test_inputs_alone_are_no_sums():
     with pytest.raises(TypeError, match="`running` must be a `RunningPrediction`"):
         sampled("numbers", running=data("numbers").x)
+
+
+def test_a_sample_without_likelihood_is_a_term_of_nothing():
+    """Catches NaN for good after one bad sample, first or later."""
+    log_probs = np.array([[-np.inf, -1.0], [-2.0, -np.inf], [-3.0, -0.5]], np.float32)
+    running = RunningPrediction(np.zeros((2, 1)), np.zeros(2))
+    zeros = np.zeros(2)
+    running.sums = {"count": np.zeros(()), "mean": zeros[:, None]}
+    running.sums |= {"largest": zeros - np.inf, "exponentials": zeros}
+    for row in log_probs:
+        running._add_one(Summary(jnp.zeros((2, 1)), None, None), jnp.asarray(row))
+    with np.errstate(divide="ignore"):
+        exact = np.log(np.exp(log_probs.astype(float)).mean(0))
+    np.testing.assert_allclose(running.log_likelihood, exact, rtol=1e-6)

@@ -224,13 +224,13 @@ def _block_sizes(
     num_full, rest = divmod(num_rows, up(batch_size))
     sizes = [up(batch_size)] * num_full
     if rest:
-        sizes.append(up(_padded(rest, batch_size, is_vectors=is_vectors)))
+        sizes.append(up(_padded(rest, up(batch_size), is_vectors=is_vectors)))
     return sizes
 
 
 def _joined(blocks: Sequence[Array], num_rows: int, axis: int) -> Array:
     """The first rows of blocks, one after the other."""
-    if blocks[0].devices() == {jax.local_devices(backend="cpu")[0]}:
+    if [device.platform for device in blocks[0].devices()] == ["cpu"]:
         # By NumPy: JAX would compile the cut for each number of rows.
         arrays = [np.asarray(a) for a in blocks]
         whole = np.concatenate(arrays, axis) if len(arrays) > 1 else arrays[0]

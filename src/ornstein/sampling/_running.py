@@ -102,7 +102,7 @@ class RunningPrediction:
 
         Args:
             network: without what is sampled.
-            likelihood: likewise.
+            likelihood: of the targets, without what of it is sampled.
             position: of one chain, for shapes.
 
         Raises:
@@ -153,8 +153,10 @@ class RunningPrediction:
         if log_prob is not None:
             new = np.asarray(log_prob, np.float64)
             largest = np.maximum(sums["largest"], new)
-            kept = np.exp(sums["largest"] - largest) * sums["exponentials"]
-            sums["exponentials"] = kept + np.exp(new - largest)
+            # A likelihood of nothing is a term of nothing, also before any other.
+            least = np.where(np.isfinite(largest), largest, 0.0)
+            kept = np.exp(sums["largest"] - least) * sums["exponentials"]
+            sums["exponentials"] = kept + np.exp(new - least)
             sums["largest"] = largest
 
     def _check_begun(self) -> None:

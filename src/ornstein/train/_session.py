@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from .._memory import room_for
-from .._mesh import agreed, first_reads, first_writes, gathered, writes
+from .._mesh import agreed, first_reads, first_writes, gathered, part_of, writes
 from .._sentence import Choice, Sentence
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
@@ -125,7 +125,9 @@ class Session:
             "model": _ADDRESS.sub("", eqx.tree_pformat(trainer.frozen)),
         }
         if isinstance(loop, FromDisk):
-            self.identity["order"] = loop.data.order
+            num_parts = part_of(loop.mesh)[1]
+            shared = f", by {num_parts} processes" if num_parts > 1 else ""
+            self.identity["order"] = loop.data.order + shared
 
     def refuse_used_run(self) -> None:
         """Refuse to train into a run that was trained already."""

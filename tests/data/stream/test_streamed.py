@@ -133,3 +133,12 @@ def test_rows_by_number_are_those_of_their_blocks():
     found = streamed().rows(np.array([38, 0, 7, 6, 7, 21]))
     np.testing.assert_array_equal(found.y, [38, 0, 7, 6, 7, 21])
     np.testing.assert_array_equal(found.x[:, 0], found.y)
+
+
+def test_processes_with_uneven_rows_are_refused():
+    """Catches rows of the process with the fewest that count more than others'."""
+    uneven = Streamed(Counting(np.array([300, 300, 300])), streamed().sample)
+    assert uneven.steps_per_epoch(10) == 90
+    with pytest.raises(DataError, match="300 to 600 rows, and those of the fewest"):
+        uneven.steps_per_epoch(10, num_parts=2)
+    assert uneven.steps_per_epoch(9, num_parts=3) == 100

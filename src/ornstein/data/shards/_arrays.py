@@ -146,8 +146,9 @@ class ArrayRows(AbstractShards):
         if unknown:
             raise DataError(
                 f"{where}: y has {unknown[0]!r}, which was not among its classes when "
-                f"these were counted ({', '.join(map(str, self.numbers))}): put the "
-                "files back as they were, or train again."
+                f"these were counted ({', '.join(map(str, self.numbers))}): give it "
+                "rows enough that some are for training, or put changed files back as "
+                "they were."
             )
         numbers = np.array([self.numbers[v] for v in values.tolist()], np.int32)
         return Split(self.x_scaling.apply(x), numbers[codes.reshape(-1)])

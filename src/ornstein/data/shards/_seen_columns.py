@@ -182,9 +182,19 @@ class SeenTexts(AbstractSeen):
         return None
 
     def column(self) -> Column:
-        """See `AbstractSeen.column`."""
+        """See `AbstractSeen.column`.
+
+        Raises:
+            DataError: for too many texts to count: their shares would be of the first.
+        """
         import pandas as pd
 
+        if self.has_too_many:
+            raise DataError(
+                f"{self.name} has more than {_MOST_TEXTS:,} different texts, which are "
+                "names rather than categories: leave it out of the features, or write "
+                "it as numbers."
+            )
         repeated = {t: n for t, n in self.counts.items() if n >= _LEAST_ROWS}
         counts = pd.Series(repeated, dtype="int64")
         categories = common_categories(counts, float(self.num_rows))

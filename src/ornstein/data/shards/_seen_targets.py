@@ -55,8 +55,8 @@ class TargetCodec:
             raise DataError(
                 f"{where}: target {self.columns[0].name} has {str(unknown[0])!r}, "
                 "which was not among its classes when these were counted "
-                f"({', '.join(self.class_names[:10])}): put the files back as they "
-                "were, or train again."
+                f"({', '.join(self.class_names[:10])}): give it rows enough that some "
+                "are for training, or put changed files back as they were."
             )
         return y
 

@@ -15,7 +15,7 @@ class AbstractShards(eqx.Module):
         block_rows: how many training rows each block has.
         x_like: shape and type of one block row of the inputs, without the rows' axis.
         y_like: the same of the targets.
-        digest: differs for other blocks, or other rows in them.
+        digest: differs for blocks of other sizes, or of which other rows are held out.
     """
 
     block_rows: eqx.AbstractVar[Int[np.ndarray, " blocks"]]

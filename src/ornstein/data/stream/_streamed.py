@@ -13,9 +13,11 @@ from .._error import DataError
 from .._split import Split
 from ._ahead import Ahead
 from ._base import AbstractShards
-from ._order import Part, Window, steps_per_epoch, windows
+from ._order import Part, Window, own_blocks, steps_per_epoch, windows
 
 _WINDOW_BYTES = 2**25
+_MOST_UNEVEN = 0.02
+"""Rows more of one process than of another: each gives as many to a batch."""
 
 _Batch = tuple[np.ndarray, np.ndarray]
 
@@ -108,12 +110,24 @@ class Streamed(eqx.Module):
             batch_size: of all processes together.
             num_parts: processes that each read their own blocks.
         """
-        num_steps = steps_per_epoch(self.shards.block_rows, batch_size, num_parts)
+        rows = self.shards.block_rows
+        num_steps = steps_per_epoch(rows, batch_size, num_parts)
         if num_steps == 0:
             raise DataError(
                 f"{len(self.shards.block_rows)} blocks do not give each of {num_parts} "
                 f"processes {batch_size // num_parts} rows of its own: lower the batch "
                 "size, write more and smaller files, or share by fewer processes."
+            )
+        parts = [
+            int(rows[own_blocks(rows, Part(n, num_parts))].sum())
+            for n in range(num_parts)
+        ]
+        more, own_size = max(parts) - min(parts), batch_size // num_parts
+        if more > max(_MOST_UNEVEN * min(parts), own_size):
+            raise DataError(
+                f"{len(rows)} blocks give {num_parts} processes {min(parts):,} to "
+                f"{max(parts):,} rows, and those of the fewest would count more: write "
+                "more and smaller files, or share by fewer processes."
             )
         return num_steps
 
