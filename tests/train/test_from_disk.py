@@ -194,3 +194,23 @@ def test_a_batch_that_is_no_number_stops_there(folder: Path):
 def test_all_rows_on_the_device_are_refused(folder: Path):
     with pytest.raises(ValueError, match="leave it out, or load the data without str"):
         quick_fit(rows_of(folder), in_memory=True)
+
+
+def test_a_process_whose_partner_cannot_read_stops_at_that_step(
+    folder: Path, tmp_path: Path, monkeypatch
+):
+    """Catches steps whose sums would wait for a process that is not there."""
+    left = [3]  # batches that the partner can read
+
+    def least_of_both(number: int) -> list[int]:
+        shared = min(-number, left[0])
+        left[0] -= shared
+        return [-shared]
+
+    monkeypatch.setattr("ornstein.train._loop.largest", least_of_both)
+    monkeypatch.setattr("ornstein.train._loop.part_of", lambda mesh: (0, 2))
+    run = RunFolder.create(tmp_path / "run", {})
+    with pytest.raises(DataError, match="Another process of this run could not read"):
+        quick_fit(rows_of(folder), run=Run(run))
+    newest = sorted(run.checkpoints.iterdir())[-1].name
+    assert int(newest.removeprefix("step_")) == 3

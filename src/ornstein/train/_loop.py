@@ -1,7 +1,6 @@
 """Many steps at a time: in one compiled call, or batch by batch."""
 
 import abc
-import math
 from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Any
@@ -21,8 +20,9 @@ from .._mesh import (
     put_parameters,
     put_rows,
 )
+from .._processes import largest
 from .._types import Array, Int, PRNGKeyArray, PyTree
-from ..data import Part, Streamed
+from ..data import DataError, Part, Streamed
 from ._shuffle import batch_indices
 from ._step import Trainer, TrainState
 from .records import StepRecord
@@ -31,6 +31,10 @@ MAX_STEPS = 512
 """Steps in one compiled call, at most; the number taken is not part of the program."""
 _CALL_BYTES = 2**24
 """Of rows that are read from disk: as many in one call, unless a batch has more."""
+_NOT_READ = (
+    "Another process of this run could not read its rows: see what it says, and go on "
+    "from the last checkpoint in all of them."
+)
 
 
 class Feed:
@@ -218,13 +222,17 @@ class FromDisk(AbstractLoop):
         num_taken = 0
         trainer, key = everywhere((self.trainer, key), self.mesh)
         while num_taken < num_steps:
-            first = next(feed, None)
-            if first is None:
+            batches = list(islice(feed, 1))
+            length = self._steps_at_once(batches)
+            batches += islice(feed, min(length, num_steps - num_taken) - len(batches))
+            num_shared = len(batches)
+            if part_of(self.mesh)[1] > 1:
+                num_shared = -largest(-num_shared)[0]
+            if num_shared < len(batches):  # or its steps would wait for the other's
+                feed.failure = DataError(_NOT_READ)
+                batches = batches[:num_shared]
+            if not batches:
                 break
-            size = sum(math.prod(a.shape) * a.dtype.itemsize for a in first)
-            length = min(MAX_STEPS, max(1, _CALL_BYTES // size))
-            others = islice(feed, min(length, num_steps - num_taken) - 1)
-            batches = [first, *others]
             numbers = jnp.arange(length, dtype=jnp.int32)
             count = jnp.asarray(len(batches), jnp.int32)
             numbers, count = everywhere((numbers, count), self.mesh)
@@ -241,6 +249,11 @@ class FromDisk(AbstractLoop):
             if int(done) < num_asked:
                 break
         return state, jax.tree.map(lambda *a: np.concatenate(a), *found)
+
+    def _steps_at_once(self, batches: list[tuple[np.ndarray, np.ndarray]]) -> int:
+        """How many batches like these, if there are any, one call takes."""
+        size = sum(a.nbytes for a in batches[0]) if batches else 1
+        return min(MAX_STEPS, max(1, _CALL_BYTES // size))
 
 
 @eqx.filter_jit(donate="all-except-first")

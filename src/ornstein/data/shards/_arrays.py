@@ -1,6 +1,5 @@
 """Rows of `.npz` files with x and y: a block is a file."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from .._split import Split
 from .._standardise import Standardisation
 from ..stream import AbstractShards, Streamed
 from ..tables import TableOptions, read_target
-from ._deal import Dealt, inside
+from ._deal import Dealt, digest_of, inside
 from ._moments import Moments
 
 _MOST_CLASSES = 1_000
@@ -103,9 +102,7 @@ class ArrayRows(AbstractShards):
     @property
     def digest(self) -> str:
         """See `AbstractShards`."""
-        found = hashlib.sha256(np.ascontiguousarray(self.block_rows).tobytes())
-        found.update(np.ascontiguousarray(self.left_out).tobytes())
-        return found.hexdigest()
+        return digest_of(self.block_rows, self.left_out)
 
     def read(
         self, block: int

@@ -1,5 +1,6 @@
 """Which rows of files are not trained on."""
 
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -84,3 +85,12 @@ def inside(
     """
     low, high = np.searchsorted(rows, (first, first + num_rows))
     return rows[low:high] - first
+
+
+def digest_of(
+    block_rows: Int[np.ndarray, " blocks"], left_out: Int[np.ndarray, " others"]
+) -> str:
+    """Of how many rows blocks have and which are held out, not of what rows say."""
+    found = hashlib.sha256(np.ascontiguousarray(block_rows).tobytes())
+    found.update(np.ascontiguousarray(left_out).tobytes())
+    return found.hexdigest()

@@ -1,6 +1,5 @@
 """Rows of Parquet files, as a model takes them."""
 
-import hashlib
 from collections.abc import Sequence
 
 import jax
@@ -15,7 +14,7 @@ from .._split import Split
 from .._standardise import Standardisation
 from ..stream import AbstractShards
 from ._cells import as_numbers, as_texts
-from ._deal import inside
+from ._deal import digest_of, inside
 from ._parquet import ParquetFiles
 from ._seen_targets import TargetCodec
 
@@ -56,9 +55,7 @@ class TableRows(AbstractShards):
     @property
     def digest(self) -> str:
         """See `AbstractShards`."""
-        found = hashlib.sha256(np.ascontiguousarray(self.block_rows).tobytes())
-        found.update(np.ascontiguousarray(self.left_out).tobytes())
-        return found.hexdigest()
+        return digest_of(self.block_rows, self.left_out)
 
     def read(
         self, block: int
