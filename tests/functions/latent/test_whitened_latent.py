@@ -10,6 +10,7 @@ import pytest
 from functions.latent import linear_gaussian as exact
 
 import ornstein as orn
+from ornstein._normals import standard_normal
 from ornstein.data import Split
 from ornstein.functions import (
     ConstantDiffusion,
@@ -56,7 +57,8 @@ def normals(network: WhitenedLatentSDE, key) -> WhitenedLatentSDE:
     z_key, path_key = jr.split(jr.split(key, 1)[0])
     steps = jnp.arange(network.path.shape[0], dtype=jnp.uint32)
     shape = network.start.shape
-    path = jax.vmap(lambda step: jr.normal(jr.fold_in(path_key, step), shape))(steps)
+    draw = lambda step: standard_normal(jr.fold_in(path_key, step), shape)
+    path = jax.vmap(draw)(steps)
     where = lambda n: (n.start, n.path)
     return eqx.tree_at(where, network, (jr.normal(z_key, shape), path))
 
