@@ -339,9 +339,9 @@ def test_a_signal_ends_training_with_a_checkpoint(
         if when == "between steps" and step >= 2:
             signal.raise_signal(number)
 
-    def interrupt_inside(self, state, indices, *, key):
+    def interrupt_inside(*args, **rest):
         signal.raise_signal(number)
-        return run_steps(self, state, indices, key=key)
+        return run_steps(*args, **rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(ProgressBar, "advance", interrupt)

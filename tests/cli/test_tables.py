@@ -21,7 +21,7 @@ from ornstein.recipe import (
     preset_sampling,
 )
 
-TINY = {"num_integration_steps": 2, "width": "3", "num_samples": 5, "num_warmup": 6}
+TINY = {"num_integration_steps": 2, "width": "3", "num_samples": 5, "num_warmup": 12}
 TINY |= {"num_chains": 2, "test_draws": 10}
 
 

@@ -132,7 +132,7 @@ def predict(
     for size in _block_sizes(
         num_rows,
         batch_size,
-        pad_rows=pad_rows,
+        pad_rows=pad_rows and not _is_flat(x),
         is_vectors=_is_vectors(x),
         multiple=num_along(mesh, ROWS),
     ):
@@ -200,7 +200,7 @@ def pad_few(x: PyTree) -> PyTree:
         x: inputs, rows first; more than fit into a block are left as they are.
     """
     num_rows = _check_rows(x)
-    if num_rows > _BATCH_SIZE:
+    if num_rows > _BATCH_SIZE or _is_flat(x):
         return x
     size = _padded(num_rows, _BATCH_SIZE, is_vectors=_is_vectors(x))
     rows = np.minimum(np.arange(size), num_rows - 1)
@@ -248,6 +248,11 @@ def _padded(num_rows: int, batch_size: int, *, is_vectors: bool) -> int:
 
 def _is_vectors(x: PyTree) -> bool:
     return all(leaf.ndim == 2 for leaf in jax.tree.leaves(x))
+
+
+def _is_flat(x: PyTree) -> bool:
+    """Whether it may be one row without its axis: its network is to meet it as given."""
+    return all(leaf.ndim == 1 for leaf in jax.tree.leaves(x))
 
 
 def _check_rows(x: PyTree) -> int:

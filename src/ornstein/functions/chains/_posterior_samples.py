@@ -351,9 +351,10 @@ class PosteriorSamples(AbstractRandomFunction):
         if self.num_samples >= 4:
             every = max(1, self.num_samples // _DIAGNOSED_SAMPLES)
             found = self.function_diagnostics(x, every=every)
-            scores["r_hat"] = float(np.nanmax(found.r_hat))
-            scores["ess_bulk"] = float(np.nanmin(found.ess_bulk))
-            scores["ess_tail"] = float(np.nanmin(found.ess_tail))
+            # An output that is the same in all samples has no R-hat.
+            scores["r_hat"] = float(np.fmax.reduce(np.ravel(found.r_hat)))
+            scores["ess_bulk"] = float(np.fmin.reduce(np.ravel(found.ess_bulk)))
+            scores["ess_tail"] = float(np.fmin.reduce(np.ravel(found.ess_tail)))
         return scores
 
     def _blocks(self, num_draws: int) -> Int[np.ndarray, " draws"]:
