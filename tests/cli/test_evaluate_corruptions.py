@@ -77,6 +77,6 @@ def test_refused_for_data_without_classes_or_images():
     digits = load("digits")
     split = Split(digits.test.x.reshape(-1, 64), digits.test.y)
     rows = dataclasses.replace(digits, train=split, test=split)
-    with pytest.raises(ValueError, match="about images, and digits has rows of numbers"):
+    with pytest.raises(ValueError, match="images, and digits has rows of numbers"):
         check(rows)
     check(digits)
