@@ -23,6 +23,7 @@ from typing import Any
 import tyro
 
 from ._timing import Target, print_table, print_targets, write_json
+from .costs import programs
 from .costs.networks import BF16, FLOAT32, arithmetic
 
 NUM_DEVICES = (1, 2, 4, 8)
@@ -157,6 +158,8 @@ def main(*, quick: bool = False, json: Path | None = None) -> None:
             "measured": {
                 "cases": rows,
                 "num_cores": len(os.sched_getaffinity(0)),
+                "rows_a_device": programs.ROWS,
+                "num_weights": programs.NETWORK.num_weights,
             },
             "on paper": {
                 "cases": on_paper,

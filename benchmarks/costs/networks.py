@@ -1,5 +1,6 @@
 """What two known networks would cost, by the formulas of `model`: nothing is run."""
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -83,6 +84,7 @@ DRIFT_WIDTHS, DRIFT_HIDDEN = (2, 2), 2 * 128 + 128 * 2  # of `SDEBNN.for_images`
 DEVICES = (8, 64)
 
 
+@functools.cache
 def sizes(known: Known) -> Network:
     """Of a network: its convolutions are recorded as they are traced, on shapes."""
     make = lambda key: orn.ImplicitBNN(known.make(key=key), key=key)

@@ -5,13 +5,16 @@ what runs.
 """
 
 import itertools
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 import ornstein as orn
 from ornstein.sampling import _advance
@@ -22,7 +25,8 @@ from .hlo import Program
 
 IN_SIZE, OUT_SIZE, WIDTHS, SDE_WIDTHS = 64, 10, (256, 256), (64, 64)
 ROWS, CHAINS, LEAPFROG, COMPONENTS = 256, 2, 5, 4
-SDE_STEPS, DRIFT_WIDTHS = 20, (64, 64)  # the defaults of `SDEBNN.for_vectors`
+# The defaults of `SDEBNN.for_vectors`.
+SDE_STEPS, DRIFT_WIDTHS, AUGMENT = 20, (64, 64), 2
 
 
 class Caught(NamedTuple):
@@ -84,6 +88,9 @@ def mlp_sizes(in_size: int, widths: tuple[int, ...], out_size: int) -> model.Net
     )
 
 
+NETWORK = mlp_sizes(IN_SIZE, WIDTHS, OUT_SIZE)
+
+
 def dynamics_sizes(size: int, widths: tuple[int, ...]) -> model.Network:
     """Of `TimeMLP`, whose layers see depth as one more input."""
     plain = mlp_sizes(size, widths, size)
@@ -92,66 +99,69 @@ def dynamics_sizes(size: int, widths: tuple[int, ...]) -> model.Network:
 
 def cases(devices: int) -> dict[str, Case]:
     """Each method with as much work for each device, whatever their number."""
-    network = mlp_sizes(IN_SIZE, WIDTHS, OUT_SIZE)
-    along = lambda axis: jax.make_mesh((devices,), (axis,))
-    data = lambda **options: dict(mesh=along("data"), **options)
-    size = IN_SIZE + 2
-    alike = {"rows": ROWS, "devices": devices}
-    all_rows = ROWS * devices
-    of_sde = model.sde_bnn(
-        dynamics_sizes(size, SDE_WIDTHS),
-        mlp_sizes(size, (), OUT_SIZE)._replace(num_first=0),
-        num_steps=SDE_STEPS,
-        drift_widths=DRIFT_WIDTHS,
-        num_hidden=DRIFT_WIDTHS[0] * DRIFT_WIDTHS[1],
-        **alike,
-    )
-    hmc = lambda **sizes: model.hmc(network, num_leapfrog=LEAPFROG, **sizes)
-    trained = {
-        "mean field by Adam": (
-            (_mean_field, data()),
-            model.mean_field(network, **alike),
+    return _trained(devices) | _sampled(devices)
+
+
+def _trained(k: int) -> dict[str, Case]:
+    def fit(make: Callable[[], Any], axis: str = "data", **options: Any):
+        mesh = jax.make_mesh((k,), (axis,))
+        return lambda: _of_fit(make(), ROWS * k, mesh, options)
+
+    mean_field = partial(model.mean_field, NETWORK, rows=ROWS, devices=k)
+    return {
+        "mean field by Adam": Case(fit(_mean_field), mean_field()),
+        "mean field by Adam, 2 draws": Case(
+            fit(_mean_field, num_draws=2), mean_field(draws=2)
         ),
-        "mean field by Adam, 2 draws": (
-            (_mean_field, data(num_draws=2)),
-            model.mean_field(network, draws=2, **alike),
+        "mean field by Adam, fsdp": Case(
+            fit(_mean_field, "fsdp"),
+            model.mean_field_cut(NETWORK, rows=ROWS, devices=k),
         ),
-        "mean field by Adam, fsdp": (
-            (_mean_field, {"mesh": along("fsdp")}),
-            model.mean_field_cut(network, **alike),
+        "mean field by IVON": Case(
+            fit(_mean_field, optimiser=orn.IVON()),
+            model.ivon(NETWORK, rows=ROWS, devices=k),
         ),
-        "mean field by IVON": (
-            (_mean_field, data(optimiser=orn.IVON())),
-            model.ivon(network, **alike),
+        "implicit, 2 draws": Case(
+            fit(_implicit, **orn.train.implicit_options()),
+            model.implicit(NETWORK, rows=ROWS, components=COMPONENTS, devices=k),
         ),
-        "implicit, 2 draws": (
-            (_implicit, data(**orn.train.implicit_options())),
-            model.implicit(network, components=COMPONENTS, **alike),
+        "SDE-BNN": Case(
+            fit(_sde_bnn),
+            model.sde_bnn(
+                dynamics_sizes(IN_SIZE + AUGMENT, SDE_WIDTHS),
+                # The readout, whose inputs need gradients.
+                mlp_sizes(IN_SIZE + AUGMENT, (), OUT_SIZE)._replace(num_first=0),
+                rows=ROWS,
+                num_steps=SDE_STEPS,
+                drift_widths=DRIFT_WIDTHS,
+                num_hidden=math.prod(DRIFT_WIDTHS),
+                devices=k,
+            ),
         ),
-        "SDE-BNN": ((_sde_bnn, data()), of_sde),
-    }
-    sampled = {
-        "HMC, chains": (
-            (_hmc, along("chains"), CHAINS * devices, ROWS),
-            hmc(rows=ROWS, chains=CHAINS),
-        ),
-        "HMC, data": ((_hmc, along("data"), 1, all_rows), hmc(**alike)),
-        "SGLD, chains": (
-            (_sgld, along("chains"), CHAINS * devices, ROWS),
-            model.sgld(network, rows=ROWS, chains=CHAINS),
-        ),
-    }
-    found = {
-        name: Case(lambda a=args: _of_fit(a[0](), all_rows, a[1]), on_paper)
-        for name, (args, on_paper) in trained.items()
-    }
-    return found | {
-        name: Case(lambda a=args: _of_sample(a[0](), *a[1:]), on_paper)
-        for name, (args, on_paper) in sampled.items()
     }
 
 
-def _of_fit(network: Any, num_rows: int, options: dict[str, Any]) -> Caught:
+def _sampled(k: int) -> dict[str, Case]:
+    def sample(kernel: Any, axis: str, *, num_chains: int, num_rows: int):
+        mesh = jax.make_mesh((k,), (axis,))
+        return lambda: _of_sample(kernel, mesh, num_chains, num_rows)
+
+    hmc = partial(model.hmc, NETWORK, rows=ROWS, num_leapfrog=LEAPFROG)
+    kernel = orn.HMC(LEAPFROG, step_size=1e-3)
+    apart = {"num_chains": CHAINS * k, "num_rows": ROWS}
+    return {
+        "HMC, chains": Case(sample(kernel, "chains", **apart), hmc(chains=CHAINS)),
+        "HMC, data": Case(
+            sample(kernel, "data", num_chains=1, num_rows=ROWS * k), hmc(devices=k)
+        ),
+        "SGLD, chains": Case(
+            sample(orn.SGLD(1e-5), "chains", **apart),
+            model.sgld(NETWORK, rows=ROWS, chains=CHAINS),
+        ),
+    }
+
+
+def _of_fit(network: Any, num_rows: int, mesh: Mesh, options: dict) -> Caught:
     """The step of `fit` on batches that come one by one: a program without a loop."""
 
     def run() -> None:
@@ -164,22 +174,22 @@ def _of_fit(network: Any, num_rows: int, options: dict[str, Any]) -> Caught:
             batch_size=num_rows,
             in_memory=False,
             snr_decay=None,
+            mesh=mesh,
             **options,
         )
 
     compiled, (given, carry) = _caught(_loop, "_run_one_step", run)
     (_, batch, *_), _ = given
-    devices = options["mesh"].size
 
     def again() -> Any:
         nonlocal carry
         carry = jax.block_until_ready(compiled(given, carry))
 
-    rest_bytes = _bytes(batch) / devices + _bytes(carry[1])
+    rest_bytes = _bytes(batch) / mesh.size + _bytes(carry[1])
     return Caught(_of_jax(compiled), rest_bytes, again)
 
 
-def _of_sample(kernel: Any, mesh: Any, num_chains: int, num_rows: int) -> Caught:
+def _of_sample(kernel: Any, mesh: Mesh, num_chains: int, num_rows: int) -> Caught:
     """The program of `sample` that draws some samples: told to draw one."""
 
     def run() -> None:
@@ -210,7 +220,7 @@ def _of_sample(kernel: Any, mesh: Any, num_chains: int, num_rows: int) -> Caught
     return Caught(_of_jax(compiled), whole / mesh.shape.get("data", 1), again)
 
 
-class _Caught(Exception):
+class _Enough(Exception):
     """Ends a run whose program is known."""
 
 
@@ -222,12 +232,12 @@ def _caught(place: Any, name: str, run: Callable[[], None], **static: Any) -> An
     def stop(*args: Any, **options: Any) -> None:
         assert options == static, options
         found.extend([jitted.lower(*args, **options).compile(), args])
-        raise _Caught
+        raise _Enough
 
     setattr(place, name, stop)
     try:
         run()
-    except _Caught:
+    except _Enough:
         return found
     finally:
         setattr(place, name, jitted)
@@ -271,11 +281,3 @@ def _sde_bnn() -> orn.SDEBNN:
         num_inducing=0,
         key=jax.random.key(0),
     )
-
-
-def _hmc() -> orn.HMC:
-    return orn.HMC(LEAPFROG, step_size=1e-3)
-
-
-def _sgld() -> orn.SGLD:
-    return orn.SGLD(1e-5)

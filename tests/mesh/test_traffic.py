@@ -1,0 +1,38 @@
+"""What devices send each other is what the cost model says."""
+
+import pytest
+
+from benchmarks.scaling import on_devices
+
+pytestmark = pytest.mark.slow
+
+NAMES = (
+    "mean field by Adam, 2 draws",
+    "mean field by Adam, fsdp",
+    "implicit, 2 draws",
+    "SDE-BNN",
+    "HMC, data",
+    "SGLD, chains",
+)
+
+
+@pytest.fixture(scope="module")
+def on_eight() -> dict:
+    return on_devices(8, names=NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_devices_send_what_is_on_paper(name: str, on_eight: dict):
+    """Catches parameters that travel twice, a sum inside a loop that could be outside,
+    and rows or chains that are put together on every device.
+    """
+    read, on_paper = on_eight[name]["read"], on_eight[name]["on_paper"]
+    assert read["sent_bytes"] == pytest.approx(on_paper["sent_bytes"], rel=0.2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_devices_do_and_keep_their_part(name: str, on_eight: dict):
+    """Catches work that all do, and a state with more, or fewer, numbers a weight."""
+    read, on_paper = on_eight[name]["read"], on_eight[name]["on_paper"]
+    for quantity in ("flops", "state_bytes"):
+        assert read[quantity] == pytest.approx(on_paper[quantity], rel=0.05), quantity
