@@ -215,7 +215,7 @@ def _group_size(rest: str) -> int:
         return int(found[1])
     if found := re.search(r"replica_groups=\{\{([\d,]*)\}", rest):
         return len(found[1].split(","))
-    found = re.search(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}", rest)
+    found = re.search(r"replica_groups=mesh\[(.*?)\][^{]* \{(.*?)\}", rest)
     if found is None:
         raise ValueError(f"Which devices take part is not read: {rest[:300]}")
     axes = {name: int(n) for name, n in re.findall(r"'(\w+)'=(\d+)", found[1])}

@@ -104,7 +104,7 @@ def cases(devices: int) -> dict[str, Case]:
 
 def _trained(k: int) -> dict[str, Case]:
     def fit(make: Callable[[], Any], axis: str = "data", **options: Any):
-        mesh = jax.make_mesh((k,), (axis,))
+        mesh = _along(axis, k)
         return lambda: _of_fit(make(), ROWS * k, mesh, options)
 
     mean_field = partial(model.mean_field, NETWORK, rows=ROWS, devices=k)
@@ -143,7 +143,7 @@ def _trained(k: int) -> dict[str, Case]:
 
 def _sampled(k: int) -> dict[str, Case]:
     def sample(kernel: Any, axis: str, *, num_chains: int, num_rows: int):
-        mesh = jax.make_mesh((k,), (axis,))
+        mesh = _along(axis, k)
         return lambda: _of_sample(kernel, mesh, num_chains, num_rows)
 
     hmc = partial(model.hmc, NETWORK, rows=ROWS, num_leapfrog=LEAPFROG)
@@ -159,6 +159,11 @@ def _sampled(k: int) -> dict[str, Case]:
             model.sgld(NETWORK, rows=ROWS, chains=CHAINS),
         ),
     }
+
+
+def _along(axis: str, k: int) -> Mesh:
+    """The first k devices."""
+    return Mesh(np.array(jax.devices()[:k]), (axis,))
 
 
 def _of_fit(network: Any, num_rows: int, mesh: Mesh, options: dict) -> Caught:

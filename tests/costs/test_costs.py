@@ -29,6 +29,15 @@ def test_loops_and_branches_are_multiplied_out():
     assert program.num_unknown_loops() == 0
 
 
+def test_devices_that_take_part_are_counted_however_they_are_written():
+    """As lists, as a count, transposed, and by the axes of a mesh."""
+    written = "replica_groups=mesh['a'=4,'b'=2] {'a'}"
+    for other in ("{{0,1,2,3},{4,5,6,7}}", "[2,4]<=[8]", "[2,4]<=[4,2]T(1,0)"):
+        assert written in TEXT
+        text = TEXT.replace(written, f"replica_groups={other}")
+        assert Program(text).bytes_a_device() == Program(TEXT).bytes_a_device()
+
+
 def test_a_loop_of_unknown_length_counts_once():
     unknown = TEXT.replace(', backend_config={"known_trip_count":{"n":"5"}}', "")
     program = Program(unknown)
@@ -40,7 +49,7 @@ def test_a_loop_of_unknown_length_counts_once():
     ("old", "new", "match"),
     [
         ("all-gather(", "all-gather-start(", "compile for CPU"),
-        ("replica_groups={{0,1},{2,3}}", "of_all", "take part is not read"),
+        ("replica_groups=[4,2]<=[8]", "of_all", "take part is not read"),
     ],
 )
 def test_what_is_not_read_is_refused(old: str, new: str, match: str):
