@@ -5,12 +5,14 @@
 Every method has as many rows, or chains, on each of K simulated devices (weak scaling).
 From the program that `fit` or `sample` compiles for them come floating-point work,
 memory and the bytes of every collective operation, loops multiplied out, beside the
-formulas of `costs/model.py`. Devices that are simulated
-share the processor's cores, so that time cannot stand still as K grows: on c cores K are
-to take K / min(c, K) times as long as one. On two or more cores one device alone would
-use several, so that times want `taskset -c 0`. The processor's own time, which other
-jobs do not lengthen, is to be a call's (Python's, whatever K) and K times a device's.
-The formulas then say what WideResNet-28x10 and ResNet-50 would cost.
+formulas of `costs/model.py`, which then say what WideResNet-28x10 and ResNet-50 would
+cost.
+
+Simulated devices share the processor's cores, so that time cannot stand still as K
+grows: on c cores K are to take K / min(c, K) times as long as one. One device alone
+would use several cores, so that times want `taskset -c 0`. The processor's own time,
+which other jobs do not lengthen, is to be a call's (Python's, whatever K) and K times a
+device's.
 """
 
 import json as json_lib
