@@ -11,8 +11,8 @@ cost.
 Simulated devices share the processor's cores, so that time cannot stand still as K
 grows: on c cores K are to take K / min(c, K) times as long as one. One device alone
 would use several cores, so that times want `taskset -c 0`. The processor's own time,
-which other jobs do not lengthen, is to be a call's (Python's, whatever K) and K times a
-device's.
+which other jobs do not lengthen, is to be a line in K: that of a call, whatever K, and
+K times that of a device.
 """
 
 import json as json_lib
