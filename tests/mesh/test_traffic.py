@@ -23,8 +23,8 @@ def on_eight() -> dict:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_devices_send_what_is_on_paper(name: str, on_eight: dict):
-    """Catches parameters that travel twice, a sum inside a loop that could be outside,
-    and rows or chains that are put together on every device.
+    """Catches gradients that travel twice, or in a loop that is not known. Seen to fail:
+    loops that count once, parameters whole along `fsdp`, a batch cut into two parts.
     """
     found = on_eight[name]
     on_paper = pytest.approx(found["sent_bytes_on_paper"], rel=0.2)
@@ -33,7 +33,9 @@ def test_devices_send_what_is_on_paper(name: str, on_eight: dict):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_devices_do_and_keep_their_part(name: str, on_eight: dict):
-    """Catches work that all do, and a state with more, or fewer, numbers a weight."""
+    """Catches work that all do, and a state with more, or fewer, numbers a weight. Seen
+    to fail with the same.
+    """
     found = on_eight[name]
     for quantity in ("flops", "state_bytes"):
         on_paper = pytest.approx(found[f"{quantity}_on_paper"], rel=0.05)
