@@ -96,10 +96,10 @@ def mean_field_cut(
 
     Each device draws its part of w, and all put w together: P numbers, and not the 2 P
     of $\mu$ and $\rho$. Of its gradient each needs its part. The state is 6 P / K.
-    Left out: arrays too small to be cut are whole everywhere, and draws of small arrays,
-    made as one, are handed out by permutations, at most about their own size. Of a
-    network with such arrays alone (64-128-48-10, K = 4) traffic was seen 1.33 times, and
-    the state 1.13 times, what is said here.
+    Left out: arrays too small to be cut are whole everywhere, and draws of small
+    arrays, made as one, are handed out by permutations, at most about their own size.
+    Of a network with such arrays alone (64-128-48-10, K = 4) traffic was seen 1.33
+    times, and the state 1.13 times, what is said here.
 
     Args:
         network: of the weights.

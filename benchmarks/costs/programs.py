@@ -169,8 +169,8 @@ def _along(axis: str, k: int) -> Mesh:
 def _of_fit(network: Any, num_rows: int, mesh: Mesh, options: dict) -> Caught:
     """The step of `fit` on batches that come one by one: a program without a loop.
 
-    With the data in memory it is the body of a loop of unknown length, and sends as much
-    (seen for mean field on eight devices).
+    With the data in memory it is the body of a loop of unknown length, and sends as
+    much (seen for mean field on eight devices).
     """
 
     def run() -> None:

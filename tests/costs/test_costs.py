@@ -15,8 +15,8 @@ TEXT = (Path(__file__).parent / "step.hlo").read_text(encoding="utf-8")
 
 def test_loops_and_branches_are_multiplied_out():
     """All-reduce: 15 times 500 bytes, twice 3/4 of them. The costlier branch: half of
-    3,200 bytes, twice. Permutations: device 1 sends 120 bytes, 3 none to others. Seen to
-    fail: a loop that counts once.
+    3,200 bytes, twice. Permutations: device 1 sends 120 bytes, 3 none to others. Seen
+    to fail: a loop that counts once.
     """
     program = Program(TEXT)
     assert program.flops == 16 * 2 * 8 * 2 * 4

@@ -23,8 +23,8 @@ def on_eight() -> dict:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_devices_send_what_is_on_paper(name: str, on_eight: dict):
-    """Catches gradients that travel twice, or in a loop that is not known. Seen to fail:
-    loops that count once, parameters whole along `fsdp`, a batch cut into two parts.
+    """Catches gradients that travel twice, or in a loop that is not known. Seen to
+    fail: loops that count once, parameters whole along `fsdp`, a batch in two parts.
     """
     found = on_eight[name]
     on_paper = pytest.approx(found["sent_bytes_on_paper"], rel=0.2)
