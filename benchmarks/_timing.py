@@ -86,7 +86,10 @@ class Target(NamedTuple):
 
     @property
     def bound(self) -> str:
-        return f"≥ {self.at_least}" if self.at_most is None else f"≤ {self.at_most}"
+        if self.at_most is None:
+            return f"≥ {self.at_least}"
+        low = "≤" if self.at_least is None else f"{self.at_least} to"
+        return f"{low} {self.at_most}"
 
 
 def print_table(title: str, header: tuple[str, ...], rows: list[tuple]) -> None:

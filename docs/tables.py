@@ -85,10 +85,12 @@ def _ratio(ratio: float, aim: Entry) -> str:
 
 
 def _aim(row: Entry) -> str:
-    aim = f"≥ {row.at_least:g}" if row.has("at_least") else ""
-    if row.has("at_most"):
-        return f"= {row.at_most:g}" if aim else f"≤ {row.at_most:g}"
-    return aim
+    if not row.has("at_most"):
+        return f"≥ {row.at_least:g}" if row.has("at_least") else ""
+    if not row.has("at_least"):
+        return f"≤ {row.at_most:g}"
+    is_one = row.at_least == row.at_most
+    return ("= " if is_one else f"{row.at_least:g} to ") + f"{row.at_most:g}"
 
 
 def exactness_table(rows: Rows) -> str:

@@ -41,7 +41,7 @@ def test_every_page_of_results_is_there():
     """Catches a page written by hand beside the templates."""
     folder = render.ROOT / "docs" / "results"
     names = {"agreement", "depth", "images", "sequences", "implicit", "samplers"}
-    names |= {"speed", "tables"}
+    names |= {"scaling", "speed", "tables"}
     assert {path.stem for path in folder.glob("*.md")} == names
     assert {path.stem for path in PAGES} == names | {"README"}
 
