@@ -120,6 +120,33 @@ def wait_for_more(run: Path, num: int) -> None:
 
 
 @pytest.mark.slow
+def test_rows_on_disk_are_read_by_both(table: Path, tmp_path: Path, capsys):
+    """Catches a process that stays behind where the other meets a shard that is gone,
+    and a run gone on with in another order of rows.
+    """
+    shards, run = tmp_path / "shards", tmp_path / "run"
+    shards.mkdir()
+    rows = pd.read_csv(table)
+    for i in range(4):
+        rows[40 * i : 40 * (i + 1)].to_parquet(shards / f"{i}.parquet")
+    long = TRAIN.replace("--epochs 12", "--epochs 20000")
+    args = [*long.split(), str(shards), "--stream", "--out", str(run)]
+    both = [start(args, i, port) for port in [free_port()] for i in range(2)]
+    wait_for(run, "metrics.jsonl")
+    wait_for(run / "checkpoints", "step_*")
+    (shards / "2.parquet").rename(tmp_path / "elsewhere")
+    ended = end(*both)
+    assert [one.code for one in ended] == [2, 2], [one.errors for one in ended]
+    # Its rows are those of one process, and the other says so.
+    said = sorted(one.errors for one in ended)
+    assert "Another process of this run could not read its rows" in said[0]
+    assert "2.parquet is gone, which was there" in said[1]
+    (tmp_path / "elsewhere").rename(shards / "2.parquet")
+    assert main(["train", "--resume", str(run)]) == 2
+    assert "by 2 processes where this one has" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_chains_are_those_of_one_process(table: Path, tmp_path: Path):
     """Samples of the first steps, before rounding has led chains elsewhere."""
     runs = tmp_path / "one", tmp_path / "two"
