@@ -103,6 +103,10 @@ class Program:
                 if line.opcode.removesuffix("-start") in COLLECTIVES:
                     if line.opcode.endswith("-start"):
                         raise ValueError(f"{line.opcode} is not read: compile for CPU.")
+                if line.opcode == "convolution":
+                    raise ValueError(
+                        "Work of convolutions is not read: products alone."
+                    )
 
     @cached_property
     def flops(self) -> float:

@@ -16,6 +16,10 @@ adding up n bytes of which each keeps a K-th (reduce-scatter), half of it.
 from typing import NamedTuple
 
 BYTES = 4
+OF_SNR = 2
+"""Numbers that `fit` keeps of each trained one beside the optimiser's, for the gradient's
+signal-to-noise ratio: running means of it and of its square; none with `snr_decay=None`.
+"""
 
 
 class Network(NamedTuple):
@@ -47,9 +51,11 @@ class Cost(NamedTuple):
     Attributes:
         flops: of matrix products.
         state_bytes: that stay from one step to the next.
-        kept_bytes: from the way there to the way back: activations and drawn weights.
+        kept_bytes: from the way there to the way back, about: inputs of layers and
+            drawn weights. A compiler also keeps others, or makes some again.
         sent_bytes: by each device of a ring.
-        num_rounds: messages that have to wait for one another.
+        num_rounds: messages that have to wait for one another, of a network without
+            batch normalisation, each of which adds four.
     """
 
     flops: float
@@ -78,11 +84,12 @@ def mean_field(
     gradient of w is added up over devices: P numbers a draw. Those of $\mu$ and $\rho$
     are made of it afterwards, on every device, and so no 2 P travel. Draws follow each
     other, and each adds up its own: S P. Kept are w and $\epsilon$ of each draw, and
-    its activations. The state is $\mu, \rho$ and two moments of each: 6 P.
+    its activations. The state is $\mu, \rho$, two moments of each, and two of `fit`'s
+    own: 10 P.
     """
     return Cost(
         flops=draws * rows * network.gradient,
-        state_bytes=6 * BYTES * network.num_weights,
+        state_bytes=(6 + 2 * OF_SNR) * BYTES * network.num_weights,
         kept_bytes=BYTES * draws * (2 * network.num_weights + rows * network.num_kept),
         sent_bytes=draws * all_reduce(BYTES * network.num_weights, devices),
         num_rounds=draws if devices > 1 else 0,
@@ -95,7 +102,8 @@ def mean_field_cut(
     r"""The same along `fsdp`: what is kept of each weight lies on one device.
 
     Each device draws its part of w, and all put w together: P numbers, and not the 2 P
-    of $\mu$ and $\rho$. Of its gradient each needs its part. The state is 6 P / K.
+    of $\mu$ and $\rho$. Of its gradient each needs its part. The state is 10 P / K, and
+    of $\epsilon$ P / K is kept. Messages are at least two; XLA has some for each array.
     Left out: arrays too small to be cut are whole everywhere, and draws of small
     arrays, made as one, are handed out by permutations, at most about their own size.
     Of a network with such arrays alone (64-128-48-10, K = 4) traffic was seen 1.33
@@ -106,22 +114,25 @@ def mean_field_cut(
         rows: of each device.
         devices: along the axis.
         reduces_whole: whether the gradient is added up everywhere and cut then, as XLA
-            does on a CPU: 3 (K - 1) / K P numbers in all. Reduce-scatter, which it
-            makes of the two on accelerators, has 2 (K - 1) / K P.
+            partitions it on a CPU: 3 (K - 1) / K P numbers in all. With reduce-scatter
+            in place of the two, 2 (K - 1) / K P.
     """
     one = mean_field(network, rows=rows)
     num_bytes = BYTES * network.num_weights
     reduce = all_reduce if reduces_whole else all_gather
     sent = all_gather(num_bytes, devices) + reduce(num_bytes, devices)
-    state = one.state_bytes / devices
-    rounds = 2 if devices > 1 else 0
-    return one._replace(state_bytes=state, sent_bytes=sent, num_rounds=rounds)
+    return one._replace(
+        state_bytes=one.state_bytes / devices,
+        kept_bytes=one.kept_bytes - num_bytes * (devices - 1) / devices,
+        sent_bytes=sent,
+        num_rounds=2 if devices > 1 else 0,
+    )
 
 
 def ivon(network: Network, *, rows: int, draws: int = 1, devices: int = 1) -> Cost:
-    r"""Mean field by IVON: as by Adam, with $\mu, \rho$, momentum and Hessian: 4 P."""
+    r"""Mean field by IVON: as by Adam, with $\mu, \rho$, momentum and Hessian: 8 P."""
     adam = mean_field(network, rows=rows, draws=draws, devices=devices)
-    return adam._replace(state_bytes=4 * BYTES * network.num_weights)
+    return adam._replace(state_bytes=(4 + 2 * OF_SNR) * BYTES * network.num_weights)
 
 
 def implicit(
@@ -132,12 +143,13 @@ def implicit(
     Point weights and a mixture of 2 numbers a component and node: V = 2 C nodes. Each
     draw adds up the gradient of both: S (P + V). The first layer's inputs have noise,
     so that they need a gradient too: 6 M a row. Kept are activations before and after
-    their multipliers. The state is two numbers for each: 2 (P + V).
+    their multipliers. The state is two numbers for each, and two of `fit`'s own:
+    4 (P + V).
     """
     num_trained = network.num_weights + 2 * components * network.num_nodes
     return Cost(
         flops=draws * rows * 6.0 * network.num_products,
-        state_bytes=2 * BYTES * num_trained,
+        state_bytes=(2 + OF_SNR) * BYTES * num_trained,
         kept_bytes=2 * BYTES * draws * rows * network.num_kept,
         sent_bytes=draws * all_reduce(BYTES * num_trained, devices),
         num_rounds=draws if devices > 1 else 0,
@@ -165,8 +177,8 @@ def sde_bnn(
     never sent. Its matrix products, forward and for its input, are done by all (the
     gradient of its weights is of one row: no matrix product): 4 |w| (first + last) a
     step, and as many in its hidden layers.
-    The state is three numbers for each weight of the drift network, of q(w₀) (mean and
-    scale) and of the rest.
+    The state is five numbers for each weight of the drift network, of q(w₀) (mean and
+    scale) and of the rest: it, Adam's moments and two of `fit`'s own.
 
     Args:
         dynamics: the network of w, which each step calls (of several blocks the sum);
@@ -187,8 +199,9 @@ def sde_bnn(
     sent = num_steps * num_moved + rest.num_weights
     return Cost(
         flops=rows * of_rows + 4 * num_steps * (num_moved * width + num_hidden),
-        state_bytes=3 * BYTES * (of_drift + of_start + rest.num_weights),
-        kept_bytes=BYTES * num_steps * (num_moved + rows * dynamics.num_kept),
+        state_bytes=(3 + OF_SNR) * BYTES * (of_drift + of_start + rest.num_weights),
+        kept_bytes=BYTES
+        * (num_steps * (num_moved + rows * dynamics.num_kept) + rows * rest.num_kept),
         sent_bytes=all_reduce(BYTES * sent, devices),
         num_rounds=num_blocks * num_steps + 1 if devices > 1 else 0,
     )

@@ -182,7 +182,6 @@ def _of_fit(network: Any, num_rows: int, mesh: Mesh, options: dict) -> Caught:
             num_epochs=1,
             batch_size=num_rows,
             in_memory=False,
-            snr_decay=None,
             mesh=mesh,
             **options,
         )

@@ -1,13 +1,26 @@
 """What programs are said to compute and send, and what networks are said to cost."""
 
+import math
 from pathlib import Path
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import pytest
 
 from benchmarks import scaling
 from benchmarks.costs import model
 from benchmarks.costs.hlo import Program
-from benchmarks.costs.networks import BF16, KNOWN, arithmetic, costs, parts, sizes
+from benchmarks.costs.networks import (
+    BF16,
+    KNOWN,
+    Known,
+    arithmetic,
+    costs,
+    parts,
+    sizes,
+)
+from ornstein import nn
 
 # As XLA writes it, shortened: a loop of 3 within one of 5, and a `cond`.
 TEXT = (Path(__file__).parent / "step.hlo").read_text(encoding="utf-8")
@@ -51,6 +64,7 @@ def test_a_loop_of_unknown_length_counts_once():
     [
         ("all-gather(", "all-gather-start(", "compile for CPU"),
         ("replica_groups=[4,2]<=[8]", "of_all", "take part is not read"),
+        (" dot(", " convolution(", "products alone"),
     ],
 )
 def test_what_is_not_read_is_refused(old: str, new: str, match: str):
@@ -75,6 +89,50 @@ def test_networks_are_of_the_published_size(
     extra = sum((times - 1) * n for times, n, _ in repeats)
     assert dynamics.num_weights + rest.num_weights + extra == found.num_weights
     assert rest.num_products > 0
+
+
+def test_repeated_blocks_are_those_of_the_networks():
+    """Counted from convolutions as they are traced. Catches other stages, or pixels."""
+    of_wide = [
+        products
+        for one, products in recorded(KNOWN["WideResNet-28x10"])
+        if one.num_in == one.num_out and one.geometry.kernel_shape == (3, 3)
+    ]
+    # Of two for each of four blocks the first of a stage is no square.
+    repeats = KNOWN["WideResNet-28x10"].repeated
+    assert sum(of_wide) * 6 == 7 * sum(times * n * s for times, n, s in repeats)
+    narrowing = [
+        products
+        for one, products in recorded(KNOWN["ResNet-50"])
+        if one.num_in == 4 * one.num_out and one.geometry.kernel_shape == (1, 1)
+    ]
+    repeats = KNOWN["ResNet-50"].repeated
+    assert len(narrowing) == sum(times for times, _, _ in repeats)
+    assert sum(narrowing) * 17 == 4 * sum(times * n * s for times, n, s in repeats)
+
+
+def recorded(known: Known) -> list[tuple]:
+    """The convolutions of an image, and the multiply-adds of each."""
+    network = eqx.filter_eval_shape(known.make, key=jax.random.key(0))
+    image = jax.ShapeDtypeStruct((1, *known.shape), jnp.float32)
+    with nn.conv.recorded_convs() as calls:
+        eqx.filter_eval_shape(lambda n, x: n(x, eqx.nn.State(n))[0], network, image)
+    sizes = [(c.geometry.out_shape, c.geometry.kernel_shape) for c in calls]
+    return [
+        (c, math.prod(out) * math.prod(taps) * c.num_in * c.num_out)
+        for c, (out, taps) in zip(calls, sizes, strict=True)
+    ]
+
+
+def test_what_is_kept_is_what_layers_meet():
+    """By hand, of 3 weights and 5 numbers a row. Catches a factor."""
+    small = model.Network(3, 7, 2, 4, 5)
+    assert model.mean_field(small, rows=2, draws=3).kept_bytes == 4 * 3 * (6 + 10)
+    assert model.mean_field_cut(small, rows=2, devices=4).kept_bytes == 4 * (3.75 + 10)
+    assert model.hmc(small, rows=2, num_leapfrog=9).kept_bytes == 4 * 10
+    sizes = {"rows": 2, "num_steps": 6, "drift_widths": (1, 1), "num_hidden": 0}
+    kept = model.sde_bnn(small, small, **sizes).kept_bytes
+    assert kept == 4 * (6 * (3 + 10) + 10)
 
 
 def test_devices_change_what_they_share_alone():

@@ -251,7 +251,7 @@ def _is_vectors(x: PyTree) -> bool:
 
 
 def _is_flat(x: PyTree) -> bool:
-    """Whether it may be one row without its axis, to be met as it is given."""
+    """Whether it may be one row without its axis, to be met as long as it is."""
     return all(leaf.ndim == 1 for leaf in jax.tree.leaves(x))
 
 

@@ -40,6 +40,9 @@ def diagnose_chains(draws: Draws) -> ChainDiagnostics:
 def r_hat(draws: Draws) -> Float[Array, "..."]:
     """Rank-normalised split R-hat of each number.
 
+    Where ranks say nothing, as of chains that each stand still or of two values alone,
+    the plain one: infinite for chains that stand apart.
+
     Args:
         draws: chains and samples first; one chain is split in two all the same.
 
@@ -50,7 +53,11 @@ def r_hat(draws: Draws) -> Float[Array, "..."]:
         Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), Rank-normalization,
         folding, and localization: an improved R-hat, Bayesian Analysis 16.
     """
-    return _each(diagnostics.rhat, draws)
+    found = _each(diagnostics.rhat, draws)
+    if not np.any(np.isnan(found)):
+        return found
+    plain = split_r_hat(np.asarray(draws)).astype(found.dtype)
+    return jnp.where(jnp.isnan(found), plain, found)
 
 
 def ess_bulk(draws: Draws) -> Float[Array, "..."]:

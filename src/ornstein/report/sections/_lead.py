@@ -1,5 +1,6 @@
 """The first lines: what was learned, how good, how far to trust it."""
 
+import math
 from typing import Any
 
 from ..page import Html, count, number, percent, tag, with_error
@@ -159,12 +160,12 @@ def _found(result: dict[str, Any]) -> str:
 
 
 def _is_apart(result: dict[str, Any]) -> bool:
-    return bool(result.get("num_divergent")) or result.get("r_hat", 0) > _AGREED
+    return bool(result.get("num_divergent")) or (result.get("r_hat") or 0) > _AGREED
 
 
 def _chains_met(result: dict[str, Any]) -> str:
     r_hat, num_divergent = result.get("r_hat"), result.get("num_divergent")
-    if r_hat is None:
+    if r_hat is None or math.isnan(r_hat):
         return ""
     if r_hat > _AGREED:
         how = "have nearly met" if r_hat <= _NEARLY else "have not met"

@@ -228,7 +228,10 @@ def _score(
             fitted.chain_scores(split.x[row : row + 1])["r_hat"]
             for row in range(min(_CHAIN_ROWS, len(split)))
         ]
-        found |= {"r_hat": max(r_hats), "r_hat_median": float(np.median(r_hats))}
+        found |= {
+            "r_hat": float(np.fmax.reduce(r_hats)),
+            "r_hat_median": float(np.median(r_hats)),
+        }
     return found
 
 

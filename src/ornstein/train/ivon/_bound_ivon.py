@@ -225,7 +225,7 @@ class BoundIVON(NamedTuple):
         unbiased = momentum / like(1 - beta ** (now.step + 1).astype(float))
         natural = (unbiased + delta * (mean - like(prior.mean))) / (h + delta)
         rate = like(now.rate) * (self.rule.init_hessian + delta)
-        scale = jax.lax.rsqrt(self.size * (h + delta))  # a power costs 30 times more
+        scale = jax.lax.rsqrt(self.size * (h + delta))  # a power costs more
         new_rho = NormalFamily.around(mean, scale).rho
         return -rate * natural, new_rho - rho, momentum, h
 
