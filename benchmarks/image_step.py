@@ -6,8 +6,8 @@ Batch 128 of 28×28 images, 3 channels after augmentation, one block of width 32
 strided and transposed convolutions, weight drift 2-128-2, ten midpoint steps, a readout
 of 1,024 hidden units, Adam. Losses are compared on the same parameters and increments
 before anything is timed. The targets are held against a program of one step. A step of
-`fit` has gathering the rows, clipping, the gradient's signal-to-noise ratio, each batch's
-calibration, records, and a quarter of a validation of one row beside it.
+`fit` has beside it gathering the rows, clipping, the gradient's signal-to-noise ratio,
+each batch's calibration, records, and a quarter of a validation of one row.
 """
 
 import itertools

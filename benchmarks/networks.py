@@ -5,9 +5,9 @@
 VGG-16 of a quarter of its width and WideResNet-16-2, batch normalised, 128 images of
 32×32, cross-entropy and SGD with momentum; without noise, as what is compared are
 convolutions. Both have the same weights, and losses are compared before anything is
-timed. The targets are held against a program of one step. A step of
-`fit` has gathering the rows, clipping, the gradient's signal-to-noise ratio, each batch's
-calibration, records, and a quarter of a validation of one row beside it.
+timed. The targets are held against a program of one step. A step of `fit` has
+beside it gathering the rows, clipping, the gradient's signal-to-noise ratio, each
+batch's calibration, records, and a quarter of a validation of one row.
 """
 
 from collections.abc import Callable

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 BYTES = 4
 OF_SNR = 2
-"""Numbers that `fit` keeps of each trained one beside the optimiser's, for the gradient's
-signal-to-noise ratio: running means of it and of its square; none with `snr_decay=None`.
+"""Numbers that `fit` keeps of each trained one beside the optimiser's: running means of
+its gradient and of the square, for their signal-to-noise ratio; none with
+`snr_decay=None`.
 """
 
 

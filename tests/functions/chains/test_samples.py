@@ -181,6 +181,18 @@ def test_diagnostics_of_an_autoregression():
     assert float(r_hat(chain)) > 1.2
 
 
+def test_r_hat_where_ranks_say_nothing():
+    """Of chains that stand apart; of two values that come and go, in each chain alike;
+    of one. Catches a worst R-hat that passes over chains which never met.
+    """
+    apart = np.repeat([[0.0], [0.0], [1.0], [1.0]], 100, axis=1)
+    mixing = np.random.default_rng(0).integers(2, size=(4, 100)).astype(float)
+    found = np.asarray(r_hat(np.stack([apart, mixing, np.ones((4, 100))], axis=2)))
+    assert found[0] == np.inf
+    assert found[1] == pytest.approx(1.0, abs=0.03)
+    assert np.isnan(found[2])
+
+
 def test_diagnostics_agree_with_arviz():
     arviz = pytest.importorskip("arviz", reason="arviz (extra `arviz`)")
     draws = np.stack(

@@ -24,6 +24,7 @@ from ornstein.functions import (
     Reparameterised,
     SampledKL,
     StickTheLandingKL,
+    softplus,
 )
 from ornstein.functions._base import total_kl
 from ornstein.likelihood import Gaussian
@@ -563,3 +564,11 @@ def test_refuses_rows_that_cannot_have_their_own_noise():
     function = MeanField(network, noise=Flipout())
     with pytest.raises(ValueError, match="wrap the network in `ornstein.nn.PerExam"):
         function(x, key=jax.random.key(1))
+
+
+def test_softplus_and_its_slope():
+    """Also at 0 (seen: 0), and far below, where slopes of two terms may cancel."""
+    x = jnp.array([-1000.0, -20.0, -1.0, 0.0, 1e-3, 2.0, 50.0])
+    np.testing.assert_allclose(softplus(x), jax.nn.softplus(x), rtol=1e-6)
+    slope = jax.vmap(jax.grad(softplus))(x)
+    np.testing.assert_allclose(slope, jax.nn.sigmoid(x), rtol=1e-5)
