@@ -40,6 +40,6 @@ def test_devices_do_and_keep_their_part(name: str, on_eight: dict):
     for quantity in ("flops", "state_bytes"):
         on_paper = pytest.approx(found[f"{quantity}_on_paper"], rel=0.05)
         assert found[quantity] == on_paper, quantity
-    # Some programs send losses and calibration apart; along `fsdp` more, as is said.
+    # Some programs send losses and calibration apart; along `fsdp` arrays are, too.
     more = found["num_collectives"] - found["num_rounds_on_paper"]
-    assert more in ((0, 1) if "fsdp" not in name else range(1, 60))
+    assert more > 1 if "fsdp" in name else more in (0, 1)
