@@ -8,6 +8,7 @@ whose mixing is triple32 (Wellons, 2018), with a word of the key before each pro
 It is for simulation, not for secrets. ADR 28 has what it was tested with.
 """
 
+import functools
 import math
 
 import jax
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from ._types import Array, Float, PRNGKeyArray, Shaped, UInt32
+from ._types import Array, Float, PRNGKeyArray, RealScalar, Shaped, UInt32
 
 _MAX_COUNT = 2**32
 """Numbers that one key gives: a counter is a word."""
@@ -40,6 +41,24 @@ def standard_normal(
     if not is_real or jnp.finfo(dtype).bits > 32 or math.prod(shape) > _MAX_COUNT:
         return jax.random.normal(key, shape, dtype)
     return normal_of_bits(random_bits(key, shape)).astype(dtype)
+
+
+@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def scaled_normal(
+    key: PRNGKeyArray,
+    shape: tuple[int, ...],
+    scale: RealScalar,
+    dtype: DTypeLike = float,
+) -> Shaped[Array, "*shape"]:
+    """`jax.random.normal` times a number, by one program for each shape.
+
+    Args:
+        key: randomness.
+        shape: of what is drawn.
+        scale: their standard deviation.
+        dtype: of what is drawn.
+    """
+    return jax.random.normal(key, shape, dtype) * scale
 
 
 def random_bits(key: PRNGKeyArray, shape: tuple[int, ...]) -> UInt32[Array, "*shape"]:

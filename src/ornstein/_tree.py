@@ -57,6 +57,33 @@ def is_at(tree: PyTree, where: Callable[[Any], PyTree]) -> PyTree[bool]:
     return jax.tree.map(lambda number: number in chosen, numbers)
 
 
+def all_finite(tree: PyTree) -> bool:
+    """Whether no number of a tree is NaN or infinite; one program for all leaves."""
+    arrays = [a for a in jax.tree.leaves(tree) if eqx.is_inexact_array(a)]
+    return not arrays or bool(_all_finite(arrays))
+
+
+@jax.jit
+def _all_finite(arrays: list[Array]) -> Array:
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in arrays]))
+
+
+def copied(tree: PyTree) -> PyTree:
+    """The same arrays in memory of their own, each where it is, by no program at all.
+
+    With types of their own: a weak one would have a loop traced twice.
+    """
+
+    def copy(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array):
+            return leaf
+        if getattr(leaf, "weak_type", False):  # which keys have not
+            leaf = jax.lax.convert_element_type(leaf, leaf.dtype)
+        return jax.device_put(leaf, may_alias=False)
+
+    return jax.tree.map(copy, tree)
+
+
 def _absent(tree: PyTree, error: Exception) -> str:
     """What is said of a `where` that finds nothing."""
     fields = dataclasses.fields(tree) if dataclasses.is_dataclass(tree) else ()

@@ -2,10 +2,10 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._sentence import Choice, Sentence
+from .._tree import all_finite
 from .._types import Array, Float, PRNGKeyArray, PyTree
 from ..functions import FROZEN
 from ..likelihood import AbstractLikelihood
@@ -36,11 +36,11 @@ def gradient_nan(evidence: Evidence) -> CheckResult:
         for name in ("loss", "grad_norm", "kl")
         if not np.all(np.isfinite(evidence.history.get(name, 0.0)))
     ]
-    if not _is_finite((evidence.model, evidence.likelihood)):
+    if not all_finite((evidence.model, evidence.likelihood)):
         places.append("the parameters")
-    elif not _is_finite(evidence.draws.prediction.outputs):
+    elif not all_finite(evidence.draws.prediction.outputs):
         places.append("the outputs")
-    elif "grad_norm" not in evidence.history and not _is_finite(_gradient(evidence)):
+    elif "grad_norm" not in evidence.history and not all_finite(_gradient(evidence)):
         places.append("the gradient at the parameters")
     numbers = {"num_places_not_finite": float(len(places))}
     if not places:
@@ -91,11 +91,6 @@ def gradient_noise(evidence: Evidence) -> CheckResult:
             " and ".join(said),
         ),
     )
-
-
-def _is_finite(tree: PyTree) -> bool:
-    arrays = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
-    return all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in arrays)
 
 
 def _gradient(evidence: Evidence) -> PyTree[Float[Array, "..."]]:

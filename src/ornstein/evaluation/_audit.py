@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._kinds import check_key, check_kind
 from .._sentence import Choice, OptionError
+from .._tree import all_finite
 from .._types import PRNGKeyArray
 from ..data import Data
 from ..functions import (
@@ -325,5 +325,4 @@ def _spent_and_bought(
 
 
 def _is_finite(prediction: Prediction) -> bool:
-    arrays = jax.tree.leaves((prediction.outputs, prediction.summary))
-    return all(bool(jnp.isfinite(array).all()) for array in arrays)
+    return all_finite((prediction.outputs, prediction.summary))

@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._sentence import Sentence
+from .._tree import all_finite
 from .._types import PRNGKeyArray
 from ..data import Data
 from ..functions import FROZEN, are_whole_rounds
@@ -98,8 +98,7 @@ def refuse_non_finite_predictions(prediction: Prediction) -> None:
     Raises:
         NonFiniteError: saying so.
     """
-    arrays = jax.tree.leaves((prediction.outputs, prediction.summary))
-    if not all(bool(jnp.isfinite(array).all()) for array in arrays):
+    if not all_finite((prediction.outputs, prediction.summary)):
         raise NonFiniteError(
             Sentence(
                 "Some predictions are NaN or infinite: the training diverged, its "

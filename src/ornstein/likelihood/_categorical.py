@@ -32,7 +32,7 @@ class Categorical(AbstractClassLikelihood):
         self, output: Float[Array, "*lead classes"]
     ) -> Float[Array, "*lead classes"]:
         """The softmax of the logits."""
-        return jax.nn.softmax(output.astype(working_dtype(output)), axis=-1)
+        return _softmax(output.astype(working_dtype(output)))
 
     def logits(
         self, probs: Float[Array, "*lead classes"]
@@ -60,3 +60,7 @@ class Categorical(AbstractClassLikelihood):
                 f"{num_outputs} outputs knows only 0 to {num_outputs - 1}: number the "
                 "classes from 0, or give the network more outputs."
             )
+
+
+# One program where it is not part of one: each of its operations would be one.
+_softmax = jax.jit(jax.nn.softmax)

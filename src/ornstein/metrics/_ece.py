@@ -6,6 +6,7 @@ answers in a bin, $\mathrm{ECE} = \sum_b \tfrac{|B_b|}{N} |\mathrm{acc}(B_b) -
 eq. (3)), and the maximal error is the largest term without its weight (eq. (5)).
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -44,16 +45,7 @@ def reliability(
         y: class numbers.
         num_bins: how many bins.
     """
-    confidence, is_right = _top(probs, y)
-    counts, sum_confidence, sum_right = _bin_sums(
-        confidence, is_right, _equal_width(confidence, num_bins), num_bins
-    )
-    return Reliability(
-        jnp.linspace(0, 1, num_bins + 1),
-        counts.astype(int),
-        sum_confidence / counts,
-        sum_right / counts,
-    )
+    return _reliability(probs, y, num_bins)
 
 
 def ece(
@@ -72,8 +64,7 @@ def ece(
         y: class numbers.
         num_bins: how many bins.
     """
-    confidence, is_right = _top(probs, y)
-    return _error(confidence, is_right, _equal_width(confidence, num_bins), num_bins)
+    return _ece(probs, y, num_bins)
 
 
 def adaptive_ece(
@@ -139,6 +130,29 @@ def max_calibration_error(
     """
     bins = reliability(probs, y, num_bins=num_bins)
     return jnp.nanmax(jnp.abs(bins.confidence - bins.accuracy))
+
+
+# Each compiled as one program rather than operation by operation.
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _reliability(probs, y, num_bins: int) -> Reliability:
+    confidence, is_right = _top(probs, y)
+    counts, sum_confidence, sum_right = _bin_sums(
+        confidence, is_right, _equal_width(confidence, num_bins), num_bins
+    )
+    return Reliability(
+        jnp.linspace(0, 1, num_bins + 1),
+        counts.astype(int),
+        sum_confidence / counts,
+        sum_right / counts,
+    )
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _ece(probs, y, num_bins: int) -> Float[Array, ""]:
+    confidence, is_right = _top(probs, y)
+    return _error(confidence, is_right, _equal_width(confidence, num_bins), num_bins)
 
 
 def _top(

@@ -13,7 +13,11 @@ def entropy(probs: Float[AnyArray, "*lead classes"]) -> Float[Array, "*lead"]:
     Args:
         probs: class probabilities on the last axis.
     """
-    probs = jnp.asarray(probs)
+    return _entropy(jnp.asarray(probs))
+
+
+@jax.jit
+def _entropy(probs: Float[Array, "*lead classes"]) -> Float[Array, "*lead"]:
     return -jnp.sum(jax.scipy.special.xlogy(probs, probs), axis=-1)
 
 

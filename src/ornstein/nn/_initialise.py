@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 import equinox as eqx
 import jax.random as jr
 
+from .._normals import scaled_normal
 from .._types import PRNGKeyArray
 from ._layers import AbstractLayer
 from ._nodes import Layer, layers_of
@@ -35,8 +36,12 @@ def he_normal(network: _Module, *, key: PRNGKeyArray) -> _Module:
         return network
     keys = jr.split(key, len(layers))
     weights = [
-        jr.normal(layer_key, layer.weight.shape, layer.weight.dtype)
-        * math.sqrt(2 / _fan_in(layer))
+        scaled_normal(
+            layer_key,
+            layer.weight.shape,
+            math.sqrt(2 / _fan_in(layer)),
+            layer.weight.dtype,
+        )
         for layer_key, layer in zip(keys, layers, strict=True)
     ]
     return eqx.tree_at(lambda n: [a.weight for a in layers_of(n)], network, weights)

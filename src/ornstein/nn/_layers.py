@@ -5,9 +5,9 @@ import math
 from typing import TypeVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 
+from .._normals import scaled_normal
 from .._types import Array, Float, PRNGKeyArray
 from .conv import conv2d, conv2d_transpose
 
@@ -223,7 +223,7 @@ def expand_like(v: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, 
 
 
 def _normal(key: PRNGKeyArray, shape: tuple[int, ...], fan_in: int) -> Array:
-    return jax.random.normal(key, shape) / math.sqrt(fan_in)
+    return scaled_normal(key, shape, fan_in**-0.5)
 
 
 def _transposed_fan_in(shape: tuple[int, ...], stride: int) -> int:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import PyTree
+from .._types import PyTree, RealScalar
 
 _Module = TypeVar("_Module")
 
@@ -24,11 +24,14 @@ def num_parameters(module: PyTree) -> int:
 
 def scale_parameters(module: _Module, scale: float) -> _Module:
     """The module with every parameter times `scale`; at 0, a layer is the zero map."""
-    return jax.tree.map(
-        lambda leaf: leaf * scale if eqx.is_inexact_array(leaf) else leaf,
-        module,
-        is_leaf=_is_state_index,
-    )
+    is_own = lambda leaf: not _is_state_index(leaf) and eqx.is_inexact_array(leaf)
+    own, rest = eqx.partition(module, is_own, is_leaf=_is_state_index)
+    return eqx.combine(_times(own, scale), rest, is_leaf=_is_state_index)
+
+
+@jax.jit
+def _times(tree: PyTree, scale: RealScalar) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf * scale, tree)
 
 
 def fan_ins(module: PyTree) -> PyTree[int | None]:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from .._normals import scaled_normal
 from .._types import Array, Float, PRNGKeyArray, PyTree, RealScalar
 from ._layers import AbstractLayer, expand_like, redraw
 
@@ -286,7 +287,7 @@ def _further_weight(
 ) -> Array:
     """The weight of further input features, distributed as the layer's own."""
     shape = (*layer.weight.shape[:-2], num_features, layer.out_size)
-    return jr.normal(key, shape) * layer.fan_in**-0.5
+    return scaled_normal(key, shape, layer.fan_in**-0.5)
 
 
 def _further_fan_in(layer: AbstractLayer, num_features: int) -> int:

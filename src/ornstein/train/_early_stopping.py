@@ -4,9 +4,8 @@ import math
 from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 
+from .._tree import copied
 from .._types import PyTree
 
 
@@ -49,14 +48,14 @@ class Best:
 
     def __init__(self, rule: EarlyStopping, params: PyTree):
         self.rule = rule
-        self.params = _copy(params)
+        self.params = copied(params)
         self.nll = math.inf
         self.num_waited = self.epoch = 0
 
     def update(self, epoch: int, nll: float, params: PyTree) -> bool:
         """Hear of a validation; say whether it is time to stop."""
         if nll < self.nll - self.rule.min_delta:
-            self.nll, self.num_waited, self.params = nll, 0, _copy(params)
+            self.nll, self.num_waited, self.params = nll, 0, copied(params)
             self.epoch = epoch
         else:
             self.num_waited += 1
@@ -77,8 +76,3 @@ class Best:
         self.nll = math.inf if saved["nll"] is None else saved["nll"]
         self.num_waited, self.params = saved["num_waited"], params
         self.epoch = saved.get("epoch", 0)
-
-
-def _copy(tree: PyTree) -> PyTree:
-    """Copies, because the next step reuses the memory of its arrays."""
-    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), tree)

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .._types import Array, Float, Int, PRNGKeyArray, PyTree
+from .._tree import copied
+from .._types import Array, Float, Int, PRNGKeyArray, PyTree, RealScalar
 from ..functions import Roughness
 from ..likelihood import AbstractClassLikelihood
 from ._elbo import AbstractObjective, elbo_loss
@@ -90,13 +91,12 @@ class Trainer(eqx.Module):
 
     def init(self, params: PyTree, model_state: eqx.nn.State | None) -> TrainState:
         """The state before the first step. Copies: later steps reuse its memory."""
-        copy = lambda tree: jax.tree.map(_copy, tree)
-        params = copy(params)
+        params = copied(params)
         zeros = lambda: jax.tree.map(jnp.zeros_like, params)
         return TrainState(
             params=params,
-            opt_state=copy(self.optimisation.transform.init(params)),
-            model_state=copy(model_state),
+            opt_state=copied(self.optimisation.transform.init(params)),
+            model_state=copied(model_state),
             moments=None if self.snr_decay is None else (zeros(), zeros()),
             ema=None if self.ema_decay is None else zeros(),
             step=jnp.zeros((), jnp.int32),
@@ -182,8 +182,7 @@ class Trainer(eqx.Module):
     def averaged(self, state: TrainState) -> PyTree:
         """The running mean of the parameters, with its start at zero divided out."""
         assert self.ema_decay is not None
-        weight = 1.0 - self.ema_decay ** state.step.astype(float)
-        return jax.tree.map(lambda leaf: leaf / weight.astype(leaf.dtype), state.ema)
+        return _without_start(state.ema, state.step, self.ema_decay)
 
     @property
     def _label_names(self) -> list[str]:
@@ -302,14 +301,11 @@ class Trainer(eqx.Module):
         }
 
 
-def _copy(leaf):
-    if not eqx.is_array(leaf):
-        return leaf
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        data = jnp.array(jax.random.key_data(leaf), copy=True)
-        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
-    # With a type of its own: a weak one would have the loop traced twice.
-    return jnp.array(leaf, leaf.dtype, copy=True)
+@jax.jit
+def _without_start(ema: PyTree, step: Int[Array, ""], decay: RealScalar) -> PyTree:
+    """A running mean that began at zero, by the weight of what came in."""
+    weight = 1.0 - decay ** step.astype(float)
+    return jax.tree.map(lambda leaf: leaf / weight.astype(leaf.dtype), ema)
 
 
 def _unless(is_bad, before: TrainState, after: TrainState) -> TrainState:

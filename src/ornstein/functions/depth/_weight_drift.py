@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from ..._normals import scaled_normal
 from ..._types import Array, Float, Params, PRNGKeyArray, PyTree, RealScalar
 from ...nn import MLP, tanh
 
@@ -75,8 +76,8 @@ class WeightDrift(eqx.Module):
         keys = jax.tree.unflatten(treedef, list(jr.split(reads_key, len(leaves))))
 
         def read(leaf: Array, leaf_key: PRNGKeyArray) -> Array:
-            draw = jr.normal(leaf_key, (leaf.size, first), leaf.dtype)
-            return draw / jnp.sqrt(num_weights).astype(leaf.dtype)
+            shape = (leaf.size, first)
+            return scaled_normal(leaf_key, shape, num_weights**-0.5, leaf.dtype)
 
         self.reads = jax.tree.map(read, weights, keys)
         self.read_rest = MLP(1 + summary_size, first, (), key=rest_key)
