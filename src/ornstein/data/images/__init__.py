@@ -13,6 +13,7 @@ from ._digits import digits as digits
 from ._hub import HUB_SETS as HUB_SETS, hub_set as hub_set, read_parquet as read_parquet
 from ._image_folder import (
     SUFFIXES as SUFFIXES,
+    Classes as Classes,
     channels_of as channels_of,
     check_image_size as check_image_size,
     class_folders as class_folders,
