@@ -1,6 +1,7 @@
 """Which rows of files are not trained on."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -100,3 +101,12 @@ def digest_of(
     found = hashlib.sha256(np.ascontiguousarray(block_rows).tobytes())
     found.update(np.ascontiguousarray(left_out).tobytes())
     return found.hexdigest()
+
+
+def digest_of_names(names: Sequence[str]) -> str:
+    """Of which files are trained on, each a row, not of what they say.
+
+    Args:
+        names: of the files, in their order.
+    """
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()

@@ -6,7 +6,6 @@ Blocks of many files would be read no faster, and rows of one would stay in one 
 """
 
 import dataclasses
-import hashlib
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,6 @@ from ..images import (
     check_shape,
     decode_one,
     read_encoded,
-    relative_names,
 )
 from ..stream import AbstractShards
 
@@ -163,15 +161,15 @@ class ImageRows(AbstractShards):
         files: of training images.
         labels: class number of each.
         x_scaling: of the pixels.
-        folder: that they are in.
         block_rows: 1 of each.
+        digest: of files' places in their folder, not of pixels: see `digest_of_names`.
     """
 
     files: ImageFiles
     labels: Int[np.ndarray, " blocks"]
     x_scaling: Standardisation
-    folder: Path
     block_rows: Int[np.ndarray, " blocks"]
+    digest: str
 
     @property
     def x_like(self) -> jax.ShapeDtypeStruct:
@@ -182,12 +180,6 @@ class ImageRows(AbstractShards):
     def y_like(self) -> jax.ShapeDtypeStruct:
         """See `AbstractShards`."""
         return jax.ShapeDtypeStruct((), np.int32)
-
-    @property
-    def digest(self) -> str:
-        """See `AbstractShards`: of files' places in the folder, not of their pixels."""
-        names = relative_names(self.files.paths, self.folder)
-        return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
     def read(
         self, block: int

@@ -21,7 +21,7 @@ from ..images import (
     relative_names,
 )
 from ..stream import Streamed
-from ._deal import MOST_HELD, Dealt, deal, inside
+from ._deal import MOST_HELD, Dealt, deal, digest_of_names, inside
 from ._image_rows import ImageFiles, ImageRows
 from ._moments import Moments
 
@@ -91,8 +91,8 @@ def load_images(
         files=files.some(training),
         labels=labels[training],
         x_scaling=scaling,
-        folder=folder,
         block_rows=np.ones(len(training), np.int64),
+        digest=digest_of_names(relative_names(files.some(training).paths, folder)),
     )
     streamed = Streamed(rows, kept["sample"], shuffle_buffer, files.num_readers)
     num_rows = len(paths) + (0 if classes.test is None else num_given)
