@@ -64,7 +64,7 @@ def houses() -> None:
 
 
 def customers() -> None:
-    """Shards of Parquet, and new rows; the page's own commands."""
+    """Shards of Parquet, new rows, and photographs; the page's own commands."""
     rng = np.random.default_rng(0)
     age, plan = rng.integers(18, 90, 600), rng.choice(["basic", "pro"], 600)
     table = pd.DataFrame({"age": age, "plan": plan})
@@ -74,6 +74,7 @@ def customers() -> None:
     for number in range(3):
         part = table.iloc[200 * number : 200 * (number + 1)]
         part.to_parquet(f"customers/{number}.parquet", index=False)
+    write_photographs()
     shell("larger_than_memory", "--width 4 --num-members 2 --steps 5 --test-draws 2")
 
 
@@ -86,14 +87,19 @@ def two_runs() -> None:
         assert main(line.split()) == 0
 
 
-def photographs() -> None:
-    """Three classes of two sizes, and new ones, as the page has them."""
+def write_photographs() -> None:
+    """Three classes of two sizes, and new ones."""
     rng = np.random.default_rng(0)
     places = [f"photos/{c}/{i}.jpg" for c in ("beech", "oak", "pine") for i in range(6)]
     for number, place in enumerate([*places, "new_photos/walk/0.jpg"]):
         shape = (40 + number % 2, 50, 3)
         Path(place).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).save(place)
+
+
+def photographs() -> None:
+    """Classes and new photographs, as the page has them."""
+    write_photographs()
     shell("my_photographs", "--image-size 32 --width 4 --num-members 2 --epochs 1")
 
 
@@ -139,7 +145,7 @@ PAGES = {
         cut=(('"num_samples": 50', '"num_samples": 3'), (": 200,", ": 3,")),
         budget=20,  # or there is no best temperature
     ),
-    "larger_than_memory": Page(1, customers, leaves=("predicted.csv",)),
+    "larger_than_memory": Page(1, customers, leaves=("predicted.csv", "named.csv")),
     "long_runs": Page(
         1, cut=(("store_every=10", "store_every=1"), ("HMC(20)", "HMC(3)"))
     ),

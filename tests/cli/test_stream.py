@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from ornstein.cli import main
+from ornstein.recipe import default_model, preset_recipe, unread_options
 
 QUICK = ["--model", "mean-field", "--width", "3", "--test-draws", "3"]
 
@@ -23,6 +25,19 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
         table = pd.DataFrame({"a": a, "city": city, "y": a + (city == "Graz")})
         name = f"part-0000{number}-of-00003.parquet"
         table.to_parquet(folder / name, row_group_size=30)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two classes of twenty, dark and bright, no two of one size."""
+    folder = tmp_path_factory.mktemp("data") / "photos"
+    rng = np.random.default_rng(0)
+    for i in range(40):
+        path = folder / ("oak" if i % 2 else "pine") / f"{i}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 128, (12 + i, 50 - i, 3)) + 120 * (i % 2)
+        Image.fromarray(pixels.astype(np.uint8)).save(path)
     return folder
 
 
@@ -74,6 +89,41 @@ def test_a_finished_run_resumes_where_its_shards_are_as_they_were(
         shutil.copy(kept, file)
 
 
+def test_images_on_disk_are_judged_and_predicted_as_others_are(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """With their file names, and with corruptions, which look at training images."""
+    out, named = tmp_path / "run", tmp_path / "named.csv"
+    how = ["--image-size", 8, "--image-fit", "pad", "--shuffle-buffer", 7]
+    network = ["--network", "mlp", "--batch-size", 8, "--steps", 8]
+    train = ["train", "--data", photos, "--stream", *QUICK, *network, *how]
+    assert typed(*train, "--image-augmentation", "--out", out, "--json") == 0
+    result = json.loads((out / "result.json").read_text())
+    assert any("32 training images stay on disk" in note for note in result["notes"])
+    capsys.readouterr()
+    assert (
+        typed("evaluate", out, "--corruptions", "--corruption-rows", 2, "--json") == 0
+    )
+    assert json.loads(capsys.readouterr().out)["nll"] == pytest.approx(result["nll"])
+    assert typed("predict", out, photos / "oak", "-o", named) == 0
+    found = pd.read_csv(named)
+    assert set(found["file"]) == {f"{i}.jpg" for i in range(1, 40, 2)}
+    assert np.isfinite(found["p(oak)"]).all()
+
+
+def test_images_on_disk_have_the_preset_of_images_in_memory(photos: Path, shards: Path):
+    """Catches the family and the network of tables; and options that are not shown."""
+    assert default_model(str(photos), stream=True) == default_model(str(photos))
+    assert default_model(str(shards), stream=True) == "ensemble"
+    recipe = preset_recipe(str(photos))
+    of_images = {"image_size", "image_fit", "image_augmentation", "shuffle_buffer"}
+    on_disk = recipe.changed(stream=True)
+    assert not unread_options(on_disk) & of_images
+    assert {"target", "features", "test"} <= unread_options(on_disk)
+    of_rows = preset_recipe(str(shards)).changed(stream=True)
+    assert unread_options(of_rows) & of_images == of_images - {"shuffle_buffer"}
+
+
 REFUSED = {
     "chains": (["--stream", "--model", "chains"], "name another --model, such as ens"),
     "laplace": (["--stream", "--model", "laplace"], "--stream leaves them on disk"),
@@ -98,6 +148,27 @@ def test_options_that_cannot_be_are_refused(
     error = capsys.readouterr().err
     assert said in error.splitlines()[-1]
     assert error.count("ornstein: ") == 1
+    assert not out.exists()
+
+
+OF_IMAGES = {
+    "target": (["--target", "y"], "has its own target: leave --target out"),
+    "no size": ([], "bring all images to one size, for instance by --image-size"),
+    "buffer": (["--shuffle-buffer", "0"], "at least 1 row, got 0"),
+    "size": (["--image-size", "0"], "--image-size must be from 1 to 4096 pixels"),
+    "chains": (["--image-size", "8", "--model", "chains"], "name another --model"),
+}
+
+
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_options_that_images_cannot_have_are_refused(
+    name: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    options, said = OF_IMAGES[name]
+    out = tmp_path / "run"
+    train = ["train", "--data", photos, "--stream", *QUICK, "--network", "mlp"]
+    assert typed(*train, "--out", out, *options) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
     assert not out.exists()
 
 

@@ -5,6 +5,7 @@ import os
 import typing
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from .._sentence import Option, Sentence
 from ._base import Data
@@ -12,7 +13,13 @@ from ._error import DataError, DataNotFoundError, nearest
 from ._source import Source
 from .images import HUB_SETS, ImageFit, digits, hub_set, image_folder
 from .series import SERIES_TOYS, mocap
-from .shards import is_sharded, kind_of_folder, load_shards
+from .shards import (
+    is_image_folder,
+    is_sharded,
+    kind_of_folder,
+    load_images,
+    load_shards,
+)
 from .tables import TOYS, TableOptions, archive, table, toy, uci
 
 _TABLES = (".csv", ".parquet")
@@ -63,7 +70,8 @@ def load(
         image_fit: how: `"crop"` leaves the ends of the longer side out, `"pad"` puts
             black beside the shorter one.
         stream: leave training rows on disk and read them as they are needed: of a
-            .parquet or .npz file, or a folder of such files. See `Streamed`.
+            .parquet or .npz file, a folder of such files, or a folder of images. See
+            `Streamed`.
         shuffle_buffer: with `stream`: rows that are shuffled among each other; as many
             as 32 MB hold by default.
 
@@ -78,7 +86,8 @@ def load(
     root = None if folder is None else Path(folder)
     path = Path(name).expanduser()
     suffix = path.suffix.lower()
-    is_table = suffix in _TABLES or (stream and is_sharded(path))
+    is_folder = is_image_folder(path) if stream else path.is_dir()
+    is_table = suffix in _TABLES or (stream and is_sharded(path) and not is_folder)
     _check_stream(name, path, stream, shuffle_buffer)
     columns = {
         "features": tuple(features),
@@ -98,7 +107,7 @@ def load(
             )
     of_images = {"image_size": image_size is not None, "image_fit": image_fit != "crop"}
     for option, is_given in of_images.items():
-        if is_given and (stream or not path.is_dir()):
+        if is_given and not is_folder:
             text = "{} is for a folder of images, and {} is none: leave it out."
             raise DataError(Sentence(text, Option(option), name))
     fits = typing.get_args(ImageFit)
@@ -134,13 +143,13 @@ def load(
         )
     own = {"test_fraction": test_fraction, "seed": seed}
     if stream:
-        return load_shards(
-            path,
-            TableOptions(target, task, **columns),
-            **own,
-            validation_fraction=validation_fraction,
-            shuffle_buffer=shuffle_buffer,
-        )
+        how: dict[str, Any] = own | {
+            "validation_fraction": validation_fraction,
+            "shuffle_buffer": shuffle_buffer,
+        }
+        if is_folder:
+            return load_images(path, size=image_size, fit=image_fit, **how)
+        return load_shards(path, TableOptions(target, task, **columns), **how)
     if name == "digits":
         data = digits()
     elif name in TOYS:
@@ -190,8 +199,8 @@ def _check_stream(
         raise DataError(Sentence(text, shuffle_buffer))
     if path.exists() and not is_sharded(path):
         text = (
-            "{} cannot be read with {stream}: give a .parquet or .npz file, or a "
-            "folder of one of these kinds."
+            "{} cannot be read with {stream}: give a .parquet or .npz file, a folder "
+            "of one of these kinds, or one of images by class."
         )
         raise DataError(Sentence(text, name))
     if not path.exists() and path.suffix == "":
@@ -220,7 +229,7 @@ def list_data() -> dict[str, str]:
         "FILE.npz": "your own arrays x and y",
         "FOLDER": "your own images, a sub-folder for each class",
         "FOLDER, FILE.parquet, FILE.npz with more rows than memory": Sentence(
-            "your own, of .parquet or .npz files, read as they are needed with {stream}"
+            "your own, of .parquet, .npz or image files, read as needed with {stream}"
         ),
     }
 

@@ -54,7 +54,8 @@ def _by_data(options: DataOptions, series: SeriesOptions | None) -> set[str]:
     """From the name of the data alone."""
     data, suffix = options.data, Path(options.data).suffix.lower()
     is_uci = data.startswith("uci/")
-    is_own_table = (is_table(data) and not is_uci) or options.stream
+    is_stream_of_rows = options.stream and kind_of_data(data) != "images"
+    is_own_table = (is_table(data) and not is_uci) or is_stream_of_rows
     is_folder = data != "digits" and Path(data).expanduser().is_dir()
     sequences = None if series is None else kind_of_sequences(data, time=series.time)
     unread = set()
@@ -64,7 +65,7 @@ def _by_data(options: DataOptions, series: SeriesOptions | None) -> set[str]:
         unread.add("split")
     if is_own_table or is_folder or suffix == ".npz" or data.startswith("toy/"):
         unread.add("data_dir")
-    if not is_folder or options.stream:
+    if not is_folder or is_stream_of_rows:
         unread |= {"image_size", "image_fit"}
     if not options.stream:
         unread.add("shuffle_buffer")

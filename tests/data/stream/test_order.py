@@ -69,6 +69,16 @@ def test_processes_share_the_blocks():
     assert sorted(pairs) == ALL
 
 
+def test_blocks_of_one_size_are_shared_as_others_are():
+    """Catches a way for many images that deals them otherwise than one by one does."""
+    alike, almost = np.full(11, 4), np.full(11, 4)
+    almost[10] = 3  # the last to be dealt, which changes no other's owner
+    for number in range(3):
+        part = Part(number, 3)
+        expected = own_blocks(almost, part)
+        np.testing.assert_array_equal(own_blocks(alike, part), expected)
+
+
 def test_steps_are_as_many_as_the_poorest_process_has():
     """40, 30 and 27 rows, of which a batch of 12 takes four each."""
     totals = [BLOCK_ROWS[own_blocks(BLOCK_ROWS, Part(n, 3))].sum() for n in range(3)]

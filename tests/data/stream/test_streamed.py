@@ -128,6 +128,12 @@ def test_a_buffer_of_no_rows_is_refused():
         streamed(buffer=0)
 
 
+def test_no_reader_is_refused():
+    rows = streamed()
+    with pytest.raises(DataError, match="`num_readers` must be at least 1 thread, got"):
+        Streamed(rows.shards, rows.sample, num_readers=0)
+
+
 def test_rows_by_number_are_those_of_their_blocks():
     """Catches rows that are counted from another block's first."""
     found = streamed().rows(np.array([38, 0, 7, 6, 7, 21]))

@@ -34,6 +34,8 @@ class ByteScale(NamedTuple):
     def of(cls, data: Data) -> "ByteScale":
         """White is the least of 1, 16 and 255 that the training images keep to.
 
+        Of images on disk, that those in memory do.
+
         Raises:
             DataError: for inputs that are no images, or pixels that cannot be bytes.
         """
@@ -42,7 +44,7 @@ class ByteScale(NamedTuple):
                 f"{data.name} has rows of {data.example_shape[0]} numbers, and "
                 "corruptions are of images: give data of images."
             )
-        x, lowest, highest = data.train.x, np.inf, -np.inf
+        x, lowest, highest = data.train.in_memory().x, np.inf, -np.inf
         for start in range(0, len(x), _BLOCK):
             raw = in_raw_units(x[start : start + _BLOCK], data.x_scaling)
             lowest, highest = min(lowest, raw.min()), max(highest, raw.max())

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int, UInt8
@@ -42,45 +43,88 @@ def image_folder(
     Raises:
         DataError: if there are no classes in it, or images that cannot be used.
     """
-    if size is not None and not 1 <= size <= _MAX_SIZE:
-        raise DataError(
-            Sentence(
-                "{image_size} must be from 1 to {} pixels, got {}.", _MAX_SIZE, size
-            )
-        )
-    parts = class_folders(folder)
-    if parts != ["test", "train"]:
-        images, labels, paths = _read(folder, parts, None, size, fit)
+    check_image_size(size)
+    found = find_classes(folder)
+    if found.test is None:
+        images, labels, paths = _read(folder, found.names, None, size, fit)
         data = split_and_assemble(
             str(folder),
             images,
             labels,
             test_fraction=test_fraction,
             seed=seed,
-            class_names=parts,
+            class_names=found.names,
         )
         _, held = hold_out(len(labels), test_fraction, seed=seed, labels=labels)
-        names = _names([paths[i] for i in held], folder)
+        names = relative_names([paths[i] for i in held], folder)
         own = {"image_size": size, "image_fit": fit, "test_names": names}
         return dataclasses.replace(data, **own)
-    classes = class_folders(folder / "train")
-    unknown = sorted(set(class_folders(folder / "test")) - set(classes))
-    if unknown:
-        raise DataError(
-            f"{folder / 'test' / unknown[0]} is a class without training images: add "
-            f"{folder / 'train' / unknown[0]} or take it away."
-        )
-    train = _read(folder / "train", classes, None, size, fit)
-    test = _read(folder / "test", classes, train[0].shape[-1], size, fit)
-    data = assemble(str(folder), train[:2], test[:2], class_names=classes)
-    names = _names(test[2], folder)
+    train = _read(found.train, found.names, None, size, fit)
+    test = _read(found.test, found.names, train[0].shape[-1], size, fit)
+    data = assemble(str(folder), train[:2], test[:2], class_names=found.names)
+    names = relative_names(test[2], folder)
     own = {"image_size": size, "image_fit": fit, "test_names": names}
     return dataclasses.replace(data, **own)
 
 
+class Classes(NamedTuple):
+    """Where the images of each class are.
+
+    Attributes:
+        names: of the classes, in the order of their numbers.
+        train: the folder with a sub-folder for each class.
+        test: the same of given test images; `None` where these are to be drawn.
+    """
+
+    names: list[str]
+    train: Path
+    test: Path | None
+
+
+def find_classes(folder: Path) -> Classes:
+    """See whether a folder of images has its test images apart.
+
+    Args:
+        folder: `folder/CLASS/image.png`, or `folder/train/CLASS/image.png`.
+
+    Raises:
+        DataError: for a class of test images alone.
+    """
+    parts = class_folders(folder)
+    if parts != ["test", "train"]:
+        return Classes(parts, folder, None)
+    train, test = folder / "train", folder / "test"
+    classes = class_folders(train)
+    unknown = sorted(set(class_folders(test)) - set(classes))
+    if unknown:
+        raise DataError(
+            f"{test / unknown[0]} is a class without training images: add "
+            f"{train / unknown[0]} or take it away."
+        )
+    return Classes(classes, train, test)
+
+
+def check_image_size(size: int | None) -> None:
+    """Refuse sides that no image can be brought to.
+
+    Args:
+        size: in pixels; `None` leaves images as they are.
+
+    Raises:
+        DataError: saying which can be.
+    """
+    if size is not None and not 1 <= size <= _MAX_SIZE:
+        raise DataError(
+            Sentence(
+                "{image_size} must be from 1 to {} pixels, got {}.", _MAX_SIZE, size
+            )
+        )
+
+
 def images_below(folder: Path) -> list[Path]:
-    """The image files at any depth, sorted."""
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+    """The image files at any depth, sorted; hidden ones are passed over."""
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+    return sorted(path for path in found if not _is_hidden(path, folder))
 
 
 def read_images(
@@ -153,14 +197,18 @@ def class_folders(folder: Path) -> list[str]:
     )
 
 
-def _read(
-    folder: Path,
-    classes: Sequence[str],
-    channels: int | None,
-    size: int | None,
-    fit: ImageFit,
-) -> tuple[UInt8[np.ndarray, "rows h w c"], Int[np.ndarray, " rows"], list[Path]]:
-    """Images, class numbers and files of the sub-folders `classes`."""
+def labelled_files(
+    folder: Path, classes: Sequence[str]
+) -> tuple[list[Path], Int[np.ndarray, " rows"]]:
+    """The image files of classes, and the class number of each.
+
+    Args:
+        folder: with a sub-folder for each class.
+        classes: in the order of their numbers; some may have none here.
+
+    Raises:
+        DataError: for fewer than two classes, or no image.
+    """
     paths, labels = [], []
     for number, name in enumerate(classes):
         found = images_below(folder / name) if (folder / name).is_dir() else []
@@ -172,13 +220,47 @@ def _read(
             f"({', '.join(SUFFIXES)}) in them: give a sub-folder of images for each of "
             "two or more classes."
         )
-    if channels is None:
-        channels = 1 if all(map(_is_grey, paths)) else 3
-    return read_images(paths, channels, size=size, fit=fit), np.array(labels), paths
+    return paths, np.array(labels)
 
 
-def _names(paths: Sequence[Path], folder: Path) -> tuple[str, ...]:
+def channels_of(paths: Sequence[Path]) -> int:
+    """1 where all images are grey, 3 where one has colour.
+
+    Args:
+        paths: of the files.
+
+    Raises:
+        DataError: for a file that is no image.
+    """
+    return 1 if all(map(_is_grey, paths)) else 3
+
+
+def relative_names(paths: Sequence[Path], folder: Path) -> tuple[str, ...]:
+    """Where files are in a folder, as predictions name them.
+
+    Args:
+        paths: of files below the folder.
+        folder: of images.
+    """
     return tuple(path.relative_to(folder).as_posix() for path in paths)
+
+
+def _read(
+    folder: Path,
+    classes: Sequence[str],
+    channels: int | None,
+    size: int | None,
+    fit: ImageFit,
+) -> tuple[UInt8[np.ndarray, "rows h w c"], Int[np.ndarray, " rows"], list[Path]]:
+    """Images, class numbers and files of the sub-folders `classes`."""
+    paths, labels = labelled_files(folder, classes)
+    channels = channels_of(paths) if channels is None else channels
+    return read_images(paths, channels, size=size, fit=fit), labels, paths
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    """As of what other systems leave beside images: `._IMG_0412.jpg`."""
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _is_grey(path: Path) -> bool:

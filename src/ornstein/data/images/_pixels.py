@@ -6,7 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import UInt8
@@ -128,32 +128,76 @@ def decode(
     if num_bytes is None:
         images = list(images)
         num_bytes = sum(map(len, images))
+    how: dict[str, Any] = {"size": size, "fit": fit, "is_photograph": is_photograph}
     for row, (data, name) in enumerate(zip(images, names, strict=True)):
-        with open_image(data, name) as image:
-            if size is not None:  # of a JPEG an eighth is read as fast as it is small
-                image.draft(None, (2 * size, 2 * size))
-            turned = ImageOps.exif_transpose(image) if is_photograph else image
-            found = _in_mode(turned, MODES[channels])
-            if size is not None:
-                bring = ImageOps.pad if fit == "pad" else ImageOps.fit
-                found = bring(found, (size, size), Image.Resampling.LANCZOS)
-            pixels = np.asarray(found)
+        pixels = decode_one(data, name, channels, **how)
         if out is None:
             _check_sizes(len(names), num_bytes, pixels, name)
-            out = np.empty((len(names), *pixels.shape[:2], channels), np.uint8)
-        if pixels.shape[:2] != out.shape[1:3]:
-            raise DataError(
-                Sentence(
-                    "{} has {} pixels and {} {}: bring all images to one size, for "
-                    "instance by {image_size} {}.",
-                    *(name, _size(pixels), names[0], _size(out[0])),
-                    min(64, *out.shape[1:3]),
-                )
-            )
-        out[row] = pixels.reshape(out.shape[1:])
+            out = np.empty((len(names), *pixels.shape), np.uint8)
+        check_shape(pixels.shape, name, out.shape[1:], names[0])
+        out[row] = pixels
     if out is None:
         raise DataError("There are no images to decode: give at least one.")
     return out
+
+
+def decode_one(
+    data: bytes,
+    name: str,
+    channels: int,
+    *,
+    size: int | None,
+    fit: ImageFit,
+    is_photograph: bool,
+) -> UInt8[np.ndarray, "height width channels"]:
+    """Decode an image as `decode` does.
+
+    Args:
+        data: of its file.
+        name: what to call it in a message.
+        channels: 1 or 3.
+        size: as of `decode`.
+        fit: as of `decode`.
+        is_photograph: as of `decode`.
+
+    Raises:
+        DataError: for bytes that are no image.
+    """
+    with open_image(data, name) as image:
+        if size is not None:  # of a JPEG an eighth is read as fast as it is small
+            image.draft(None, (2 * size, 2 * size))
+        turned = ImageOps.exif_transpose(image) if is_photograph else image
+        found = _in_mode(turned, MODES[channels])
+        if size is not None:
+            bring = ImageOps.pad if fit == "pad" else ImageOps.fit
+            found = bring(found, (size, size), Image.Resampling.LANCZOS)
+        pixels = np.asarray(found)
+    return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def check_shape(
+    shape: tuple[int, ...], name: str, first: tuple[int, ...], first_name: str
+) -> None:
+    """Refuse an image of another size than the first one's.
+
+    Args:
+        shape: height and width, and channels.
+        name: of the image.
+        first: shape of the first one.
+        first_name: its name.
+
+    Raises:
+        DataError: saying both sizes.
+    """
+    if shape[:2] != first[:2]:
+        raise DataError(
+            Sentence(
+                "{} has {} pixels and {} {}: bring all images to one size, for "
+                "instance by {image_size} {}.",
+                *(name, _size(shape), first_name, _size(first)),
+                min(64, *first[:2]),
+            )
+        )
 
 
 def is_grey(image: Image.Image) -> bool:
@@ -180,8 +224,8 @@ def _check_sizes(num_images: int, num_bytes: int, first: np.ndarray, name: str) 
         raise _not_an_image(f"{name}, with {num_images - 1} others,", error) from error
 
 
-def _size(pixels: UInt8[np.ndarray, "height width ..."]) -> str:
-    return f"{pixels.shape[0]} × {pixels.shape[1]}"
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[0]} × {shape[1]}"
 
 
 def jpeg_quality(image: bytes) -> int | None:

@@ -1,6 +1,7 @@
 """Which rows of files are not trained on."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,15 +40,21 @@ class Dealt(NamedTuple):
 
 
 def deal(
-    num_rows: int, *, test_fraction: float, validation_fraction: float, seed: int
+    num_rows: int,
+    *,
+    test_fraction: float,
+    validation_fraction: float,
+    seed: int,
+    most: int = MOST_HELD,
 ) -> Dealt:
     """Draw rows without replacement: the same of the same number of rows.
 
     Args:
         num_rows: in all files.
         test_fraction: of the rows; 0 where another file has the test.
-        validation_fraction: of the others; at most `MOST_HELD` rows of each.
+        validation_fraction: of the others.
         seed: decides which.
+        most: rows of the test, of the validation and of the sample.
 
     Raises:
         DataError: for fractions that leave nothing.
@@ -58,16 +65,16 @@ def deal(
                 f"The fraction of rows to hold out must lie between 0 and 1, got "
                 f"{fraction}: 0.1 is usual for validation and 0.2 for a test."
             )
-    num_test = min(int(np.ceil(test_fraction * num_rows)), MOST_HELD)
+    num_test = min(int(np.ceil(test_fraction * num_rows)), most)
     left = num_rows - num_test
-    num_held = min(int(np.ceil(validation_fraction * left)), MOST_HELD)
+    num_held = min(int(np.ceil(validation_fraction * left)), most)
     left -= num_held
     if left < 1:
         raise DataError(
             f"There is no holding out {num_test + num_held} of {num_rows} rows and "
             "keeping one: give more rows or smaller fractions."
         )
-    sizes = [num_test, num_held, min(left, MOST_HELD)]
+    sizes = [num_test, num_held, min(left, most)]
     drawn = np.random.default_rng(seed).choice(num_rows, sum(sizes), replace=False)
     parts = np.split(drawn, np.cumsum(sizes)[:-1])
     return Dealt(*(np.sort(part) for part in parts))
@@ -94,3 +101,12 @@ def digest_of(
     found = hashlib.sha256(np.ascontiguousarray(block_rows).tobytes())
     found.update(np.ascontiguousarray(left_out).tobytes())
     return found.hexdigest()
+
+
+def digest_of_names(names: Sequence[str]) -> str:
+    """Of which files are trained on, each a row, not of what they say.
+
+    Args:
+        names: of the files, in their order.
+    """
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()

@@ -1,11 +1,13 @@
 """Which files of a folder hold its rows."""
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..._sentence import Sentence
 from .._error import DataError, DataNotFoundError
+from ..images import SUFFIXES, class_folders
 
 KINDS = (".parquet", ".npz")
 _OTHERS = (".csv", ".tsv", ".jsonl", ".arrow", ".h5", ".hdf5", ".npy")
@@ -30,8 +32,8 @@ def shard_files(path: Path) -> list[Path]:
             return [path]
         raise DataError(
             Sentence(
-                "{} cannot be read with {stream}: give a .parquet or .npz file, or a "
-                "folder of one of these kinds.",
+                "{} cannot be read with {stream}: give a .parquet or .npz file, a "
+                "folder of one of these kinds, or one of images by class.",
                 path,
             )
         )
@@ -46,8 +48,8 @@ def shard_files(path: Path) -> list[Path]:
         what = f"{kinds[0]} files" if kinds else f"{len(seen)} files, none of them rows"
         raise DataError(
             Sentence(
-                "{} has {}: {stream} reads folders of .parquet files, or of .npz files "
-                "with x and y.",
+                "{} has {}: {stream} reads folders of .parquet files, of .npz files "
+                "with x and y, or of images with a sub-folder for each class.",
                 path,
                 what,
             )
@@ -58,17 +60,41 @@ def shard_files(path: Path) -> list[Path]:
 
 
 def kind_of_folder(path: Path) -> str | None:
-    """`.parquet` or `.npz` if the first file of a folder is one; else `None`.
+    """`.parquet` or `.npz` if the first file of rows or image in a folder is one.
+
+    Args:
+        path: which may be no folder.
+
+    Returns:
+        The kind; `None` of images, of other files, and of what is no folder.
+    """
+    if not path.is_dir():
+        return None
+    files = (p for p in path.rglob("*") if p.is_file() and _is_seen(p, path))
+    suffixes = (p.suffix.lower() for p in files)
+    first = next((s for s in suffixes if s in KINDS or s in SUFFIXES), None)
+    return first if first in KINDS else None
+
+
+def is_image_folder(path: Path) -> bool:
+    """Whether a folder is of images: it has some, or sub-folders, and no rows.
 
     Args:
         path: which may be no folder.
     """
     if not path.is_dir():
-        return None
-    files = (p for p in path.rglob("*") if p.is_file() and _is_seen(p, path))
-    first = next(files, None)
-    suffix = "" if first is None else first.suffix.lower()
-    return suffix if suffix in KINDS else None
+        return False
+    kinds: set[str] = set()
+    for _, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        seen = (name for name in files if not name.startswith((".", "_")))
+        kinds.update(os.path.splitext(name)[1].lower() for name in seen)
+    if not kinds.isdisjoint(KINDS):
+        return False
+    is_other = not kinds.isdisjoint(_OTHERS)
+    return not kinds.isdisjoint(SUFFIXES) or (
+        not is_other and class_folders(path) != []
+    )
 
 
 def _is_seen(file: Path, folder: Path) -> bool:

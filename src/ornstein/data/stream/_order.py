@@ -8,9 +8,9 @@ buffer that is refilled row by row (`tf.data`, `datasets`) mixes neighbouring wi
 but its content is the outcome of all steps before, which a checkpoint would have to
 hold.
 
-Where one window holds all rows this is a shuffle of them all. Else rows of one block
-stay in one window: rows that are sorted by what they say must be shuffled when the
-files are written.
+Where one window holds all rows this is a shuffle of them all, and where each block is
+one row. Else rows of one block stay in one window: rows that are sorted by what they
+say must be shuffled when the files are written.
 """
 
 import dataclasses
@@ -68,6 +68,8 @@ def own_blocks(
     """
     if part.count == 1:
         return np.arange(len(block_rows))
+    if np.ptp(block_rows) == 0:  # at once what is below: millions of images
+        return np.arange(part.number, len(block_rows), part.count)
     totals, owner = np.zeros(part.count, np.int64), np.empty(len(block_rows), int)
     for block in np.argsort(-block_rows, kind="stable"):
         owner[block] = np.argmin(totals)

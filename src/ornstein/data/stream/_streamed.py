@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -28,21 +29,25 @@ class Streamed(eqx.Module):
     What rows a step sees is a function of the key of `fit` and of the step's number, as
     it is for rows in memory: a run that is resumed meets the batches that it would have
     met. Blocks are shuffled, and rows among those of the blocks that are in memory at
-    once. So this is a full shuffle only where all rows fit into `shuffle_buffer`; rows
-    of one class, or of one day, in one file stay close to each other in every epoch.
-    Memory is about four times what `shuffle_buffer` rows take, or the rows of the
-    largest block if these are more.
+    once. So this is a full shuffle only where all rows fit into `shuffle_buffer`, or
+    where each block is a row, as of images; else rows of one class, or of one day, in
+    one file stay close to each other in every epoch. Memory is about four times what
+    `shuffle_buffer` rows take, or the rows of the largest block if these are more.
 
     Attributes:
         shards: the rows.
         sample: some of them, at random, in memory: what judges the fit looks at these.
         shuffle_buffer: rows that are shuffled among each other; as many as 32 MB hold
             by default.
+        num_readers: threads that read blocks at the same time; what they read is put
+            together in the same order. More than one take `shards.read` that may be
+            called from several.
     """
 
     shards: AbstractShards
     sample: Split
     shuffle_buffer: int | None = None
+    num_readers: int = 1
 
     def __check_init__(self) -> None:
         remedy = "what `orn.data.load(..., stream=True).train` has"
@@ -50,6 +55,10 @@ class Streamed(eqx.Module):
         if self.shuffle_buffer is not None and self.shuffle_buffer < 1:
             raise DataError(
                 f"`shuffle_buffer` must be at least 1 row, got {self.shuffle_buffer}."
+            )
+        if self.num_readers < 1:
+            raise DataError(
+                f"`num_readers` must be at least 1 thread, got {self.num_readers}."
             )
 
     def __len__(self) -> int:
@@ -195,12 +204,19 @@ class Streamed(eqx.Module):
             return self.shards.read(window.blocks[0])
         like = (self.shards.x_like, self.shards.y_like)
         x, y = (np.empty((window.num_rows, *a.shape), a.dtype) for a in like)
-        begin = 0
-        for block in window.blocks:
+        ends = np.cumsum(self.shards.block_rows[list(window.blocks)])
+
+        def read(block: int, end: int) -> None:
             x_block, y_block = self.shards.read(block)
-            end = begin + len(x_block)
+            begin = end - len(x_block)
             x[begin:end], y[begin:end] = x_block, y_block
-            begin = end
+
+        if self.num_readers == 1:
+            for block, end in zip(window.blocks, ends.tolist(), strict=True):
+                read(block, end)
+            return x, y
+        with ThreadPoolExecutor(self.num_readers, "ornstein-read") as readers:
+            list(readers.map(read, window.blocks, ends.tolist()))
         return x, y
 
 

@@ -45,9 +45,9 @@ class DataOptions:
         image_size: sides of your own images in pixels; by default all are of one size.
         image_fit: crop cuts the longer side's ends off, pad puts black by the other.
         stream: leave training rows on disk and read them as they are needed: of a
-            .parquet or .npz file, or a folder of them, larger than memory.
-        shuffle_buffer: with --stream: rows that are shuffled among each other; by
-            default as many as 32 MB hold.
+            .parquet or .npz file, a folder of them, or of images, larger than memory.
+        shuffle_buffer: with --stream: rows that are shuffled among each other (all
+            images are, so many at once in memory); by default as many as 32 MB hold.
         split: which of the numbered splits of uci/NAME.
         validation_fraction: of the training rows, held out for choosing and stopping.
         train_rows: learn from the first ones alone.

@@ -319,9 +319,10 @@ def default_model(
     Args:
         data: as `load` takes it.
         time: the column of times of a table of sequences.
-        stream: whether rows stay on disk, where chains do not reach them.
+        stream: whether rows stay on disk, where chains do not reach them; images, which
+            chains do not learn, have the family of those in memory.
     """
-    if stream:
+    if stream and kind_of_data(data) != "images":
         return "ensemble"
     if kind_of_sequences(data, time=time) is not None:
         return "latent-sde"
