@@ -319,7 +319,7 @@ def default_model(
     Args:
         data: as `load` takes it.
         time: the column of times of a table of sequences.
-        stream: whether rows stay on disk, where chains do not reach them.
+        stream: whether rows stay on disk, which `auto` does not sample.
     """
     if stream:
         return "ensemble"
