@@ -165,6 +165,7 @@ class FromDisk:
         self._seed = np.asarray(jax.random.key_data(key)).tolist()
         self._ahead: Ahead[_Block] | None = None
         self._block: _Block | None = None
+        self._no_info: dict[bool, Any] = {}  # of the warm-up, and not: traced once
 
     def warm_up(
         self, states: AbstractState, stages: Stage, first: Array, num: Array
@@ -181,7 +182,7 @@ class FromDisk:
             count = min(end, block.first + block.num) - time
             inputs = (self._sampler, block.rows, _int(block.first), stages)
             if info is None:
-                info = _no_info(inputs, states, first)
+                info = self._info_before(inputs, states, first)
             states, info = _warm_up(inputs, states, _int(time), _int(count), info)
             time += count
         return states, info
@@ -207,7 +208,7 @@ class FromDisk:
             block = self._block_at(time)
             batches = (self._sampler, block.rows, _int(block.first))
             if at is None:
-                info = _no_info((*batches, None), states, first)
+                info = self._info_before((*batches, None), states, first)
                 at = _Drawing(states, first, info, thin, jnp.zeros_like(num))
                 like = DeviceSamples(states.position, info)
                 zeros = lambda a: jnp.zeros((capacity, *a.shape), a.dtype)
@@ -221,6 +222,15 @@ class FromDisk:
         if self._ahead is not None:
             self._ahead.close()
         self._ahead = self._block = None
+
+    def _info_before(self, inputs, states, time):
+        """That of no step: zeros."""
+        is_warm_up = inputs[-1] is not None
+        if is_warm_up not in self._no_info:
+            _, like = eqx.filter_eval_shape(_step, inputs, states, time)
+            zeros = lambda a: jnp.zeros(a.shape, a.dtype)
+            self._no_info[is_warm_up] = jax.tree.map(zeros, like)
+        return self._no_info[is_warm_up]
 
     def _block_at(self, time: int) -> _Block:
         """The block that has a step's batch."""
@@ -287,12 +297,6 @@ def _step(inputs, states, time):
         return sampler.kernel.warm_up(potential, state, stage, key=key)
 
     return jax.vmap(one)(states, sampler.keys_at(time), x, y)
-
-
-def _no_info(inputs, states, time):
-    """That of no step: zeros."""
-    _, like = eqx.filter_eval_shape(_step, inputs, states, time)
-    return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like)
 
 
 @eqx.filter_jit
