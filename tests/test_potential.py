@@ -78,9 +78,10 @@ def test_a_batch_that_is_given_counts_for_all_rows(network, data, getkey):
     potential = Potential(
         network, data, Gaussian(NOISE), prior=prior, batch_size=2, num_data=num_data
     )
-    position, x, y = moved(potential.start, getkey()), data.x[:3] + 1, data.y[:3]
+    position = moved(potential.start, getkey())
+    x, y = jnp.asarray(data.x[:3]) + 1, jnp.asarray(data.y[:3])
     params, _ = position
-    output = eqx.combine(params, network)(jnp.asarray(x))
+    output = eqx.combine(params, network)(x)
     likelihood = num_data / 3 * np.sum(norm.logpdf(y, output, NOISE))
     expected = float(potential.prior_energy(position)) - float(likelihood)
     batch = potential.of_batch(x, y)
