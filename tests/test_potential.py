@@ -72,6 +72,27 @@ def test_estimate_is_unbiased_over_all_batches(potential, getkey):
     assert eqx.tree_equal(mean, exact, rtol=1e-4, atol=1e-4)
 
 
+def test_a_batch_that_is_given_counts_for_all_rows(network, data, getkey):
+    """By hand, of a sample of twice as many. Catches (seen) the sample's N / n."""
+    prior, num_data = GaussianPrior(PRIOR_SCALE), 2 * NUM_DATA
+    potential = Potential(
+        network, data, Gaussian(NOISE), prior=prior, batch_size=2, num_data=num_data
+    )
+    position = moved(potential.start, getkey())
+    x, y = jnp.asarray(data.x[:3]) + 1, jnp.asarray(data.y[:3])
+    params, _ = position
+    output = eqx.combine(params, network)(x)
+    likelihood = num_data / 3 * np.sum(norm.logpdf(y, output, NOISE))
+    expected = float(potential.prior_energy(position)) - float(likelihood)
+    batch = potential.of_batch(x, y)
+    assert batch.estimate(position, key=getkey()) == pytest.approx(expected, rel=1e-5)
+    for energy_fn in (potential, batch):
+        with pytest.raises(NotImplementedError, match=f"all {num_data} rows was asked"):
+            energy_fn(position)
+    with pytest.raises(ValueError, match="`num_data` is 1, fewer than the"):
+        Potential(network, data, Gaussian(NOISE), prior=prior, num_data=1)
+
+
 def test_batches_are_uniform_and_independent(potential):
     keys = jax.random.split(jax.random.key(0), 5_000)
     rows = np.asarray(jax.vmap(lambda k: potential.draw_rows(key=k))(keys))

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._types import Array, Float, Int, Params, PRNGKeyArray, PyTree
+from ._types import Array, Float, Int, Params, PRNGKeyArray, PyTree, Shaped
+from .data import Streamed
 from .likelihood import AbstractLikelihood
 from .network import Network, as_network, call_network, has_batch_state, split_where
 from .prior import AbstractPrior
@@ -94,11 +95,15 @@ class Potential(AbstractPotential):
         where: the network's subtree (or tuple of them) that moves; all of it by
             default.
         batch_size: rows behind an `estimate`, drawn with replacement.
+        num_data: N, where `split` is a random sample of so many rows, the others of
+            which are not in memory; all are there by default. Such a potential cannot
+            be called, and its `estimate` sees the sample alone: see `of_batch`.
 
     Raises:
-        TypeError: if the network cannot be called.
+        TypeError: if the network cannot be called, or the rows are on disk.
         ValueError: for batch statistics, no parameters, a prior of the wrong shape, a
-            learned scale without a prior, or data that the likelihood refuses.
+            learned scale without a prior, data that the likelihood refuses, or fewer
+            rows than `split` has.
 
     Attributes:
         start: the position that network and likelihood came with.
@@ -112,6 +117,7 @@ class Potential(AbstractPotential):
     prior: AbstractPrior
     likelihood_prior: AbstractPrior | None
     batch_size: int = eqx.field(static=True)
+    num_data: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -123,7 +129,14 @@ class Potential(AbstractPotential):
         likelihood_prior: AbstractPrior | None = None,
         where: Callable[[Any], PyTree] | None = None,
         batch_size: int = 100,
+        num_data: int | None = None,
     ):
+        if isinstance(split, Streamed):
+            raise TypeError(
+                "A potential needs its rows in memory, and those of `split` are on "
+                "disk: give `sample` the split itself, or load the data without "
+                "stream=True."
+            )
         whole = as_network(network)
         if has_batch_state(network):
             raise ValueError(
@@ -151,6 +164,12 @@ class Potential(AbstractPotential):
         self.prior, self.likelihood_prior = prior, likelihood_prior
         _check_batch_size(batch_size)
         self.x, self.y = jax.tree.map(jnp.asarray, (split.x, split.y))
+        self.num_data = self.num_rows if num_data is None else num_data
+        if self.num_data < self.num_rows:
+            raise ValueError(
+                f"`num_data` is {num_data}, fewer than the {self.num_rows} rows of "
+                "`split`: give the number of all rows, of which these are some."
+            )
         self.batch_size = min(batch_size, self.num_data)
         row = jax.tree.map(lambda a: a[:1], self.x)
         output = jax.eval_shape(lambda: call_network(whole, row).output)
@@ -159,23 +178,55 @@ class Potential(AbstractPotential):
         )
 
     @property
-    def num_data(self) -> int:
-        """N, the examples in the data set."""
+    def num_rows(self) -> int:
+        """Rows in memory: all N of them, or a sample."""
         return jax.tree.leaves(self.x)[0].shape[0]
 
     def __call__(self, position: Params) -> Float[Array, ""]:
-        """See `AbstractPotential`."""
+        """See `AbstractPotential`.
+
+        Raises:
+            NotImplementedError: of a sample of the rows.
+        """
+        if self.num_rows < self.num_data:
+            raise NotImplementedError(
+                f"The energy of all {self.num_data:,} rows was asked for, and only "
+                f"{self.num_rows:,} of them are in memory: use a kernel that sees a "
+                "batch at each step, or load the data without stream=True."
+            )
         return self.prior_energy(position) + self.likelihood_energy(position)
 
     def estimate(self, position: Params, *, key: PRNGKeyArray) -> Float[Array, ""]:
         r"""$-\frac{N}{n} \sum_{i \in B} \log p(y_i | x_i) - \log p(\theta)$."""
         rows = self.draw_rows(key=key)
-        energies = self.row_energies(position, rows)
+        return self.batch_energy(position, *self._taken(rows))
+
+    def batch_energy(
+        self,
+        position: Params,
+        x: PyTree[Shaped[Array, "batch ..."]],
+        y: PyTree[Shaped[Array, "batch ..."]],
+    ) -> Float[Array, ""]:
+        r"""$\tilde U$ of a batch that is given: the only place where N / n enters."""
+        energies = self._energies(position, x, y)
         return self.prior_energy(position) + self.num_data * jnp.mean(energies)
 
+    def of_batch(
+        self,
+        x: PyTree[Shaped[Array, "batch ..."]],
+        y: PyTree[Shaped[Array, "batch ..."]],
+    ) -> "BatchPotential":
+        """The potential whose every `estimate` is of these rows of the data set.
+
+        Args:
+            x: inputs of a batch.
+            y: their targets.
+        """
+        return BatchPotential(self, x, y)
+
     def draw_rows(self, *, key: PRNGKeyArray) -> Int[Array, " batch"]:
-        """A batch of row numbers, drawn with replacement."""
-        return jax.random.randint(key, (self.batch_size,), 0, self.num_data)
+        """A batch of row numbers, drawn with replacement from the rows in memory."""
+        return jax.random.randint(key, (self.batch_size,), 0, self.num_rows)
 
     def prior_energy(self, position: Params) -> Float[Array, ""]:
         r"""$-\log p(\theta)$, nats."""
@@ -186,7 +237,7 @@ class Potential(AbstractPotential):
         return energy
 
     def likelihood_energy(self, position: Params) -> Float[Array, ""]:
-        r"""$-\log p(D | \theta)$, nats."""
+        r"""$-\log p(D | \theta)$ of the rows in memory, nats."""
         network, likelihood = self.combine(position)
         output, *_ = call_network(network, self.x)
         return -jnp.sum(likelihood.log_prob(output, self.y))
@@ -195,9 +246,7 @@ class Potential(AbstractPotential):
         self, position: Params, rows: Int[Array, " batch"]
     ) -> Float[Array, " batch"]:
         r"""$-\log p(y_i | x_i, \theta)$ of each row of a batch, nats."""
-        network, likelihood = self.combine(position)
-        x, y = jax.tree.map(lambda a: a[rows], (self.x, self.y))
-        return -likelihood.log_prob(call_network(network, x).output, y)
+        return self._energies(position, *self._taken(rows))
 
     def row_gradients(self, position: Params, rows: Int[Array, " batch"]) -> Params:
         """The gradient of each row's energy, rows first in every leaf."""
@@ -212,6 +261,38 @@ class Potential(AbstractPotential):
         params, scale = position
         network = as_network(eqx.combine(params, self.network))
         return network, eqx.combine(scale, self.likelihood)
+
+    def _taken(self, rows: Int[Array, " batch"]) -> tuple[PyTree, PyTree]:
+        return jax.tree.map(lambda a: a[rows], (self.x, self.y))
+
+    def _energies(self, position: Params, x: PyTree, y: PyTree) -> Array:
+        network, likelihood = self.combine(position)
+        return -likelihood.log_prob(call_network(network, x).output, y)
+
+
+class BatchPotential(AbstractPotential):
+    """A `Potential` of which a step sees a batch that somebody else chose.
+
+    For kernels whose step looks at one batch: it is the same however often a step asks.
+
+    Args:
+        potential: of the whole data.
+        x: inputs of the batch.
+        y: their targets.
+    """
+
+    potential: Potential
+    x: PyTree[Shaped[Array, "batch ..."]]
+    y: PyTree[Shaped[Array, "batch ..."]]
+
+    def __call__(self, position: Params) -> Float[Array, ""]:
+        """See `AbstractPotential`: of all rows, if these are in memory."""
+        return self.potential(position)
+
+    def estimate(self, position: Params, *, key: PRNGKeyArray) -> Float[Array, ""]:
+        """See `AbstractPotential`: of the batch, whatever the key."""
+        del key
+        return self.potential.batch_energy(position, self.x, self.y)
 
 
 class Tempered(AbstractPotential):

@@ -172,6 +172,62 @@ def test_options_that_images_cannot_have_are_refused(
     assert not out.exists()
 
 
-def test_chains_are_refused_by_sample(shards: Path, capsys: pytest.CaptureFixture):
-    assert typed("sample", "--data", shards, "--target", "y", "--stream") == 2
-    assert "chains take all of them at once: leave it out" in capsys.readouterr().err
+CHAINS = ["--width", "3", "--num-warmup", "8", "--num-samples", "6"]
+CHAINS += ["--num-chains", "2", "--thin", "2", "--batch-size", "20"]
+
+
+def test_chains_of_batches_are_judged_and_predict_as_any_other(
+    shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """By a kernel that sees batches, where none is named; resumed with nothing left."""
+    out = tmp_path / "run"
+    sample = ["sample", "--data", shards, "--target", "y", "--stream"]
+    assert typed(*sample, *CHAINS, "--out", out, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["kernel"] == "sghmc"
+    assert any("240 training rows stay on disk" in note for note in result["notes"])
+    assert typed("evaluate", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["nll"] == pytest.approx(result["nll"])
+    new = pd.DataFrame({"city": ["Wien", None], "a": [0.5, 1.0]})
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert typed("predict", out, tmp_path / "new.csv", "-o", tmp_path / "out.csv") == 0
+    assert np.isfinite(pd.read_csv(tmp_path / "out.csv")["mean"]).all()
+    capsys.readouterr()
+    assert typed("sample", "--resume", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["nll"] == result["nll"]
+
+
+def test_chains_start_at_members_that_saw_the_same_rows(
+    shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """Catches (seen) rows on disk that are compared by their shapes alone."""
+    members = tmp_path / "members"
+    train = ["train", "--data", shards, "--target", "y", "--stream", "--width", "3"]
+    train += ["--model", "ensemble", "--num-members", "2", "--steps", "2"]
+    assert typed(*train, "--out", members) == 0
+    sample = ["sample", "--data", shards, "--target", "y", "--stream", *CHAINS]
+    sample += ["--activation", "relu", "--start-from", members]
+    assert typed(*sample, "--out", tmp_path / "run") == 0
+    capsys.readouterr()
+    assert typed(*sample, "--seed", 1, "--out", tmp_path / "other") == 2
+    assert "was trained on other rows" in capsys.readouterr().err
+
+
+NOT_SAMPLED = {
+    "hmc": (["--kernel", "hmc"], "take --kernel adaptive-sgld, psgld, sghmc, sgld or"),
+    "constant": (["--kernel", "constant-sgd"], "batches that are drawn with replace"),
+    "members": (["--start-from", "members"], "ornstein train --model ensemble --str"),
+    "many": (["--batch-size", "100"], "--num-chains 4 times --batch-size 100, and the"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_SAMPLED)
+def test_chains_that_need_other_rows_are_refused(
+    name: str, shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    options, said = NOT_SAMPLED[name]
+    out = tmp_path / "run"
+    sample = ["sample", "--data", shards, "--target", "y", "--stream", *options]
+    assert typed(*sample, "--out", out) == 2
+    assert said in " ".join(capsys.readouterr().err.splitlines()[-1:])
+    assert not out.exists()

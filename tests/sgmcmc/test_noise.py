@@ -6,9 +6,12 @@ import jax.random as jr
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from sgmcmc.problems import NUM_DATA, Regression
+from sgmcmc.problems import DIM, NUM_DATA, SIGMA, Plane, Regression
 
-from ornstein.potential import DensityPotential
+from ornstein.data import Split
+from ornstein.likelihood import Gaussian
+from ornstein.potential import DensityPotential, Potential
+from ornstein.prior import GaussianPrior
 from ornstein.sgmcmc import (
     SGHMC,
     SGLD,
@@ -62,6 +65,23 @@ def test_noise_from_some_rows_is_unbiased():
     errors = found.std(0) / np.sqrt(len(found))
     exact = np.diag(problem.noise(WHERE))
     np.testing.assert_array_less(np.abs(found.mean(0) - exact), 4.5 * errors)
+
+
+def test_noise_of_a_sample_is_that_of_all_rows(x64):
+    """Of rows that repeat those in memory five times. Catches (seen) the sample's N."""
+    sample = Regression()
+    times = lambda a: np.tile(a, (5, 1))
+    held = Split(times(sample.potential.x), times(sample.potential.y))
+    how = {"prior": GaussianPrior(1.0), "batch_size": 12}
+    network, likelihood = Plane(jnp.zeros((DIM, 1))), Gaussian(SIGMA)
+    whole = Potential(network, held, likelihood, **how)
+    one = Split(*(np.asarray(a) for a in (sample.potential.x, sample.potential.y)))
+    part = Potential(network, one, likelihood, num_data=5 * NUM_DATA, **how)
+    position = sample.position(WHERE)
+    found, expected = (
+        gradient_noise_covariance(p, position, key=jr.key(0)) for p in (part, whole)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_noise_of_a_density_is_the_one_given():

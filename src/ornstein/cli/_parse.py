@@ -191,7 +191,7 @@ def _sampling(peek: _Peek) -> SampleRecipe:
     others = starts_from_run(peek.start_from)
     if network is None and others is not None:
         network = "mlp"  # of which the members are
-    recipe = preset_sampling(peek.data, peek.kernel, network)
+    recipe = preset_sampling(peek.data, peek.kernel, network, stream=peek.stream)
     if others is None:
         return recipe
     sampling = dataclasses.replace(recipe.sampling, **chains_of_members(others))

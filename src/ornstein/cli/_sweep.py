@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from ..recipe import check_handed_over, check_sampling, is_handed_over
+from ..recipe import check_handed_over, check_sample_recipe, is_handed_over
 from ..sweep import (
     AbstractEngine,
     Cell,
@@ -262,7 +262,7 @@ def _refused(args: Sequence[str], commands: Mapping[str, type]) -> str | None:
     try:
         command = parse(args, commands)
         if isinstance(command, Sample):
-            check_sampling(command.recipe.sampling)
+            check_sample_recipe(command.recipe)
         if isinstance(command, Train) and is_handed_over(command.recipe):
             check_handed_over(command.recipe)
     except (ValueError, TypeError, NotImplementedError) as error:

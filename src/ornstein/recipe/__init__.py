@@ -1,6 +1,10 @@
 """Every choice of a run as options, and the run that they mean."""
 
-from ._check_sampling import check_read as check_read, check_sampling as check_sampling
+from ._check_sampling import (
+    check_read as check_read,
+    check_sample_recipe as check_sample_recipe,
+    check_sampling as check_sampling,
+)
 from ._export_run import Exported as Exported, description_of as description_of
 from ._hand_over import (
     MAX_CHAIN_ROWS as MAX_CHAIN_ROWS,

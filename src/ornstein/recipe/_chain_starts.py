@@ -65,7 +65,7 @@ def choose_starts(
         return None
     (is_there,) = agreed_here(file is not None and file.exists())
     if file is not None and is_there:
-        return _load(file, Potential(**arguments), num_chains)
+        return _load(file, sample_potential(arguments), num_chains)
     if start_from == FROM_MEMBERS:
         names = ("network", "split", "likelihood")
         model, split, likelihood = (arguments[name] for name in names)
@@ -83,13 +83,23 @@ def choose_starts(
         )
     else:
         assert members is not None
-        starts = starts_of_members(members, Potential(**arguments), num_chains)
+        potential = sample_potential(arguments)
+        starts = starts_of_members(members, potential, num_chains)
         starts = starts._replace(how=f"{starts.how}: those of {start_from}")
     if file is None or not is_first():
         return starts
     file.parent.mkdir(parents=True, exist_ok=True)
     save_model(file, starts.positions, hyperparameters={"how": starts.how})
     return starts
+
+
+def sample_potential(arguments: dict[str, Any]) -> Potential:
+    """The potential whose positions chains have, of the rows that are in memory.
+
+    Args:
+        arguments: network, data, likelihood and priors of the chains.
+    """
+    return Potential(**arguments | {"split": arguments["split"].in_memory()})
 
 
 def _load(file: Path, potential: Potential, num_chains: int) -> Starts:

@@ -3,13 +3,54 @@
 import math
 
 from .._sentence import Option, OptionError, does_nothing
+from ..sampling import why_not_from_disk
 from ._chain_starts import FROM_MEMBERS
-from ._kernels import SOME_ROWS, build_kernel, is_minibatch
+from ._kernels import KERNELS, SOME_ROWS, build_kernel, is_minibatch
 from ._recipe import sizes
+from ._sampling import SampleRecipe
 from ._sampling_options import OF_WHITENED, KernelName, SamplingOptions
 from .checks import check_standard_prior
 from .models import STANDARD_NORMAL, WHITENED
 from .options import check_numbers
+
+
+def check_sample_recipe(recipe: SampleRecipe) -> None:
+    """Refuse a recipe that cannot work, before any data are read.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    options = recipe.sampling
+    check_sampling(options)
+    if recipe.data.image_augmentation:
+        raise OptionError(
+            "{image_augmentation} does nothing for `ornstein sample`, whose likelihood "
+            "is of the images as they are: leave it out."
+        )
+    if not recipe.data.stream:
+        return
+    why = why_not_from_disk(build_kernel(options, SOME_ROWS))
+    if why is not None:
+        raise OptionError(
+            "{kernel} {} {}, and {stream} reads epochs batch by batch: take {kernel} "
+            "{}.",
+            options.kernel,
+            why,
+            _listed(kernels_from_disk()),
+        )
+    if options.start_from == FROM_MEMBERS:
+        raise OptionError(
+            "{start_from} {} optimises over rows in memory, and {stream} leaves them "
+            "on disk: leave it out, or name a run of `ornstein train --model ensemble "
+            "--stream`.",
+            FROM_MEMBERS,
+        )
+
+
+def kernels_from_disk() -> list[KernelName]:
+    """Kernels whose chains may run over rows that stay on disk."""
+    build = lambda name: build_kernel(SamplingOptions(kernel=name), SOME_ROWS)
+    return [name for name in KERNELS if why_not_from_disk(build(name)) is None]
 
 
 def check_sampling(options: SamplingOptions) -> None:
@@ -129,6 +170,10 @@ def _unread_by_kernel(options: SamplingOptions) -> dict[str, str]:
 def has_cycles(kernel: KernelName) -> bool:
     """Whether a kernel's step size may go in cycles."""
     return is_minibatch(kernel) and kernel != "constant-sgd"
+
+
+def _listed(names: list[KernelName]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _check_no_path(options: SamplingOptions) -> None:

@@ -34,7 +34,8 @@ def check_handed_over(recipe: Recipe) -> None:
     if recipe.data.stream and model == "chains":
         raise OptionError(
             "{model} chains takes all rows at once, which {stream} leaves on disk: "
-            "name another {model}, such as ensemble."
+            "name another {model}, such as ensemble, or give these options to "
+            "`ornstein sample --stream --kernel sghmc`."
         )
     default = preset_recipe(recipe.data.data, model=model)
     for part in dataclasses.fields(Recipe):

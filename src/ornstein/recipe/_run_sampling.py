@@ -22,7 +22,7 @@ from ..sampling import (
     starts_of_members,
 )
 from ..train import Fit
-from ._chain_starts import choose_starts, starts_file
+from ._chain_starts import choose_starts, sample_potential, starts_file
 from ._kernels import build_kernel
 from ._sampling import SampleRecipe
 from ._training import Keys, Prepared
@@ -192,8 +192,10 @@ def check_members(
     """
     options, own = recipe.sampling, prepared.data
     pairs = zip(*map(_rows, (own, data)), strict=False)
-    is_same = len(_rows(own)) == len(_rows(data)) and all(
-        np.array_equal(a, b) for a, b in pairs
+    is_same = (
+        len(own.train) == len(data.train)
+        and len(_rows(own)) == len(_rows(data))
+        and all(np.array_equal(a, b) for a, b in pairs)
     )
     if not is_same:
         raise OptionError(
@@ -207,12 +209,14 @@ def check_members(
             len(own.train),
             own.name,
         )
-    potential = Potential(**potential_arguments(recipe, prepared))
+    potential = sample_potential(potential_arguments(recipe, prepared))
     starts_of_members(members, potential, options.num_chains)
 
 
 def _rows(data: Data) -> list[np.ndarray]:
-    return list(map(np.asarray, jax.tree.leaves((data.train.x, data.train.y))))
+    """In memory: of rows on disk a sample, which their number and the seed decide."""
+    held = data.train.in_memory()
+    return list(map(np.asarray, jax.tree.leaves((held.x, held.y))))
 
 
 def open_sampling(

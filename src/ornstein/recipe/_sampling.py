@@ -157,6 +157,8 @@ _HIERARCHICAL = {
 _MINIBATCH = {"num_warmup": 5000, "num_samples": 250, "thin": 20}
 _WHOLE_DATA = {"num_warmup": 200, "num_samples": 100, "thin": 1}
 """Of kernels that see all images at each step, which cost as much as an epoch."""
+_FROM_DISK: KernelName = "sghmc"
+"""Of rows that stay on disk."""
 _OF_KERNEL: dict[KernelName, dict[str, Any]] = {
     # As its authors run it: cheap steps, many of them, from optimised members.
     "mclmc": {
@@ -174,6 +176,7 @@ def preset_sampling(
     network: SampledNetwork | None = None,
     *,
     num_data: int | None = None,
+    stream: bool = False,
 ) -> SampleRecipe:
     """What `ornstein sample --data DATA --kernel KERNEL --network NETWORK` starts from.
 
@@ -183,7 +186,10 @@ def preset_sampling(
         network: another than these data's own.
         num_data: training rows, if they are known: of more of them, trajectories of
             HMC are shorter.
+        stream: whether rows stay on disk, where the kernel sees a batch at each step.
     """
+    if kernel is None and stream:
+        kernel = _FROM_DISK
     kind = kind_of_data(data)
     options = dict(_PRESETS[kind])
     if kernel is None and network == WHITENED and kind == "vectors":

@@ -13,6 +13,7 @@ from ._file import (
     load_samples as load_samples,
     save_samples as save_samples,
 )
+from ._from_disk import why_not_from_disk as why_not_from_disk
 from ._members import starts_of_members as starts_of_members
 from ._optimised import optimised_starts as optimised_starts
 from ._running import RunningPrediction as RunningPrediction

@@ -1,6 +1,7 @@
 """Many steps of many chains in one compiled call."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -49,7 +50,7 @@ class Sampler(eqx.Module):
     ) -> tuple[AbstractState, PyTree[Array]]:
         """Step number `time` of every chain."""
         step = lambda state, key: self.kernel.step(self.potential, state, key=key)
-        return jax.vmap(step)(states, self._keys_at(time))
+        return jax.vmap(step)(states, self.keys_at(time))
 
     @eqx.filter_jit
     def warm_up(
@@ -64,7 +65,7 @@ class Sampler(eqx.Module):
             num: how many; not part of what is compiled.
 
         Returns:
-            The states, and the info of the steps together (see `_together`).
+            The states, and the info of the steps together (see `together`).
         """
 
         def run(whole, states, keys):
@@ -78,9 +79,9 @@ class Sampler(eqx.Module):
                     return kernel.warm_up(potential, state, stage, key=key)
 
                 own = Sampler(*sampled, keys)
-                return jax.vmap(one)(states, own._keys_at(time))
+                return jax.vmap(one)(states, own.keys_at(time))
 
-            return _repeat(step, states, first, num)
+            return repeat(step, states, first, num)
 
         whole = (self._sampled, stages, first, num)
         return each_apart(run, self.mesh, CHAINS)(whole, states, self.keys)
@@ -124,7 +125,7 @@ class Sampler(eqx.Module):
     def _draw(self, states, first, num, thin, capacity):
         def thinned(carry):
             states, time, info, num, _ = carry
-            states, info = _repeat(self.step, states, time, num, info)
+            states, info = repeat(self.step, states, time, num, info)
             is_kept = jnp.all(jnp.asarray(getattr(info, "is_sampling", True)))
             # In step with the cycle, `thin` steps again would never meet the phase.
             return states, time + num, info, jnp.ones_like(num), is_kept
@@ -143,13 +144,14 @@ class Sampler(eqx.Module):
 
         like = eqx.filter_eval_shape(
             lambda: DeviceSamples(
-                states.position, _repeat(self.step, states, first, thin)[1]
+                states.position, repeat(self.step, states, first, thin)[1]
             )
         )
         room = jax.tree.map(lambda a: jnp.zeros((capacity, *a.shape), a.dtype), like)
         return lax.fori_loop(0, num, keep, (states, first, room))
 
-    def _keys_at(self, time: Int[Array, ""]) -> Key[Array, " chains"]:
+    def keys_at(self, time: Int[Array, ""]) -> Key[Array, " chains"]:
+        """Of step number `time`."""
         return jax.vmap(jax.random.fold_in, in_axes=(0, None))(self.keys, time)
 
 
@@ -165,13 +167,27 @@ class DeviceSamples(NamedTuple):
     info: PyTree[Array]
 
 
-def _repeat(step, states, first, num, info=None):
-    """`num` steps one after another, and their info together with that before."""
+def repeat(
+    step: Callable[[AbstractState, Array], tuple[AbstractState, PyTree[Array]]],
+    states: AbstractState,
+    first: Array,
+    num: Array,
+    info: PyTree[Array] = None,
+) -> tuple[AbstractState, PyTree[Array]]:
+    """`num` steps one after another, and their info together with that before.
+
+    Args:
+        step: of states and the step's number, to states and an info.
+        states: before the first.
+        first: its number.
+        num: how many.
+        info: of the steps before, if there are any.
+    """
 
     def body(time, carry):
         states, info = carry
         states, new = step(states, time)
-        paths = jax.tree_util.tree_map_with_path(_together, info, new)
+        paths = jax.tree_util.tree_map_with_path(together, info, new)
         return states, paths
 
     if info is None:
@@ -180,8 +196,14 @@ def _repeat(step, states, first, num, info=None):
     return lax.fori_loop(first, first + num, body, (states, info))
 
 
-def _together(path, before: Array, new: Array) -> Array:
-    """Whether any step diverged; how much all did; else what the last one says."""
+def together(path: tuple[Any, ...], before: Array, new: Array) -> Array:
+    """Whether any step diverged; how much all did; else what the last one says.
+
+    Args:
+        path: of the leaf, as `jax.tree_util` has it.
+        before: of the steps before.
+        new: of a step.
+    """
     if jax.tree_util.keystr(path[-1:], simple=True) == "is_divergent":
         return before | new
     return before + new if jnp.issubdtype(new.dtype, jnp.integer) else new

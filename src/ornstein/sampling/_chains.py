@@ -28,12 +28,14 @@ from .._mesh import (
     put,
 )
 from .._types import Array, Params, PRNGKeyArray, PyTree
+from ..data import Streamed
 from ..mcmc import AbstractKernel, AbstractState, check_start
 from ..potential import AbstractPotential, Potential
 from ..train import CheckpointError, check_positive
 from ._advance import Sampler
 from ._burn_in import BurnIn, has_noise_ratio
 from ._callback import SamplingCallback, SamplingPlan
+from ._from_disk import FromDisk, check_enough, check_rows
 from ._run import Run, by_name
 from ._running import RunningPrediction
 from ._store import (
@@ -47,6 +49,8 @@ from ._store import (
 
 _NO_CHAIN = 2**31 - 1
 """The number of no chain: its key is of the batches that starts are checked on."""
+_ORDER = _NO_CHAIN - 1
+"""Likewise: of the order of rows on disk."""
 
 
 class Chains(eqx.Module):
@@ -85,6 +89,7 @@ def run_chains(
     settings: dict[str, Any] | None = None,
     how_started: str | None = None,
     mesh: Mesh | None = None,
+    rows: Streamed | None = None,
     running: RunningPrediction | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> Chains:
@@ -92,7 +97,8 @@ def run_chains(
 
     Chain c has the key `fold_in(key, c)`, split into one for `kernel.init` and one
     for its steps; step t, warm-up included, draws from `fold_in(., t)`. So neither the
-    number of chains, nor `thin`, nor an interruption changes what a step draws.
+    number of chains, nor `thin`, nor an interruption changes what a step draws; but of
+    `rows` on disk each step reads a batch for all chains, of which each has a part.
 
     Args:
         kernel: of every chain.
@@ -113,12 +119,16 @@ def run_chains(
         how_started: where `starts` are, in words, for those who read the folder.
         mesh: several devices: along its `chains` each has some of them, along its
             `data` some rows of the potential's, if these were put there.
+        rows: of a network's `Potential` that has a sample of them (its `num_data` is
+            their number), where the others stay on disk: see `sample`. Not with `mesh`.
         running: of a network's `Potential`: sums up what all samples predict, and has
             some of them stored.
         callbacks: hear about the run; `ChainProgress(console)` for instance.
 
     Raises:
         ValueError: for counts or starts that cannot work, or what the kernel refuses.
+        DataError: when it comes to `rows` that cannot be read; with a `folder` the
+            chains go on from there.
         NonFiniteError: if a chain leaves the finite numbers.
         FileExistsError: if the folder has samples and `resume` is false.
         CheckpointError: if what the folder has is of another run, or damaged.
@@ -137,7 +147,10 @@ def run_chains(
         )
     starts = jax.tree.map(jnp.asarray, starts)
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
+    check_rows(rows, kernel, potential, mesh)
     num_chains = _check_starts(kernel, potential, starts, key=key)
+    if rows is not None:
+        check_enough(rows, potential, num_chains)
     check_divides(mesh, (CHAINS,), "num_chains", num_chains)
     said = lambda: {
         "num_samples": num_samples,
@@ -181,6 +194,7 @@ def run_chains(
         "kernel": eqx.tree_pformat(kernel, short_arrays=False),
         **(settings or {}),
         "running": None if running is None else running.described,
+        **({} if rows is None else {"order": rows.order}),
         "checksum of data and starts": _checksum(gathered((potential, starts), mesh)),
     }
     path = None if folder is None else Path(folder)
@@ -201,8 +215,13 @@ def run_chains(
 
         if path is not None:
             first_writes(mesh, open_folder)
+        steps = sampler
+        if rows is not None:
+            steps = FromDisk(sampler, rows, key=jax.random.fold_in(key, _ORDER))
+            stack.callback(steps.close)
         run = Run(
             sampler=sampler,
+            steps=steps,
             states=states,
             arrays=arrays,
             plan=plan,

@@ -14,6 +14,7 @@ from jaxtyping import Key
 
 from .._mesh import agreed_here
 from .._types import Array, Float, Params, PRNGKeyArray, PyTree
+from ..data import Streamed
 from ..functions import Deterministic
 from ..likelihood import AbstractLikelihood
 from ..network import Network
@@ -77,6 +78,12 @@ def optimised_starts(
     """
     if isinstance(model, Deterministic):
         model = model.network
+    if isinstance(split, Streamed):
+        raise ValueError(
+            "Members are optimised over rows in memory, and those of `split` stay on "
+            "disk: `fit` an `Ensemble` of `Deterministic` to them, and give that as "
+            "`starts`."
+        )
     check_data(split, "split")
     check_positive(num_chains=num_chains, num_steps=num_steps)
     if not 0 < learning_rate < float("inf"):

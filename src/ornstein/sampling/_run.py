@@ -14,12 +14,14 @@ from .._memory import room_for
 from .._mesh import agreed, first_reads, gathered, put
 from .._sentence import Sentence
 from .._types import Array, PyTree
+from ..data import DataError
 from ..functions import split_r_hat
 from ..mcmc import AbstractState, warm_up_stages
 from ..train import NonFiniteError
 from ._advance import DeviceSamples, Sampler
 from ._burn_in import BurnIn, has_noise_ratio, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
+from ._from_disk import FromDisk
 from ._progress import Progress, load_progress, save_progress
 from ._running import RunningPrediction
 from ._store import Checksums, add_checksums, flush, no_checksums
@@ -45,6 +47,7 @@ class Run:
 
     Args:
         sampler: the chains' kernel, potential and keys.
+        steps: takes their steps: the sampler, or what reads rows for it.
         states: of the chains.
         arrays: where samples go: (position, info) with chains and samples first; `None`
             where another process that shares the mesh has them.
@@ -60,6 +63,7 @@ class Run:
         self,
         *,
         sampler: Sampler,
+        steps: Sampler | FromDisk,
         states: AbstractState,
         arrays: tuple[PyTree, dict[str, np.ndarray]] | None,
         plan: SamplingPlan,
@@ -69,7 +73,8 @@ class Run:
         running: RunningPrediction | None,
         callbacks: Sequence[SamplingCallback],
     ):
-        self.sampler, self.states, self.arrays = sampler, states, arrays
+        self.sampler, self.steps = sampler, steps
+        self.states, self.arrays = states, arrays
         self.plan, self.burn_in, self.callbacks = plan, burn_in, callbacks
         self.folder, self.save_every = folder, save_every
         self.saved = time.monotonic()
@@ -124,6 +129,9 @@ class Run:
                 if self.is_between_steps:
                     self._save(is_due=True)
                 raise
+            except DataError:  # of rows on disk, with the states before it
+                self._save(is_due=True)
+                raise
 
     def _warm_up(self) -> None:
         if "num_warmup" in self.chain_info:
@@ -139,7 +147,7 @@ class Run:
                 num = min(num, every - self.step % every)
             begin = time.monotonic()
             self.is_between_steps = False
-            states, info = self.sampler.warm_up(
+            states, info = self.steps.warm_up(
                 self.states, stages, _int(self.step), _int(num)
             )
             info = gathered(by_name(info), self.sampler.mesh)
@@ -175,7 +183,7 @@ class Run:
             num = min(self.num_next, capacity, plan.num_samples - self.num_kept)
             begin = time.monotonic()
             self.is_between_steps = False
-            states, next_step, kept = self.sampler.draw(
+            states, next_step, kept = self.steps.draw(
                 self.states,
                 _int(self.step),
                 _int(num),

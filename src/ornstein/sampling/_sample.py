@@ -24,6 +24,7 @@ from .._mesh import (
     put_rows,
 )
 from .._types import Params, PRNGKeyArray, PyTree
+from ..data import Streamed
 from ..functions import (
     SDEBNN,
     AbstractRandomFunction,
@@ -81,9 +82,21 @@ def sample(
     (`ornstein.sgmcmc`) see `batch_size` rows, drawn anew with replacement. The chains
     run side by side in compiled calls of about a second.
 
+    Rows that stay on disk (`data.Streamed`) are for minibatch kernels with one batch a
+    step. They are read *without* replacement: a step takes the next `num_chains` times
+    `batch_size` rows of the epoch and gives each chain a part, so that no two chains
+    meet a row in the same epoch; a row counts N / `batch_size` times, as in memory.
+    Over an epoch the noise of such gradients cancels in part: chains come out less wide
+    by it, `noise_ratio` (of random rows in memory) is a bound, and what is left pulls
+    chains apart, so that R-hat errs upwards. `SGNHT` and `SGHMC(noise_estimate=...)`
+    take off noise as if all were there, and `ConstantSGD`, which has no other, is
+    refused. All chains read from the same `shuffle_buffer` of rows at a time: where it
+    does not hold all of them, and they were written sorted, chains drift together,
+    which R-hat does not see.
+
     Args:
         model: any network; a `Deterministic` is taken for its network.
-        split: training data: has `x` and `y`, rows first.
+        split: training data: has `x` and `y`, rows first; or `data.Streamed`.
         likelihood: of `y` given the network's output.
         kernel: such as `HMC(num_integration_steps=20)` or `SGLD(step_size=1e-5)`.
         prior: of the network's parameters.
@@ -120,7 +133,7 @@ def sample(
         mesh: several devices, as in `jax.make_mesh((4,), ("chains",))`: along `chains`
             each runs some of them, along `data` each has some rows of the data (where
             every step sees all). The numbers are those of one device but for rounding,
-            from which chains may part after many steps.
+            from which chains may part after many steps. Not of rows on disk.
         running: `RunningPrediction(x, y, store_every=100)` sums up what all samples
             predict for some inputs, and has a hundredth of them stored: for chains so
             long that they would fill a disk.
@@ -135,6 +148,8 @@ def sample(
         ValueError: for arguments, data or starts that cannot work.
         NonFiniteError: if a chain leaves the finite numbers: the step size is too
             large.
+        DataError: when it comes to rows on disk that cannot be read; with a `folder`
+            the chains go on from there once they can.
         MemoryError: if the chains do not fit into memory, naming what needs less.
         FileExistsError: if the folder has samples and `resume` is false.
         CheckpointError: if what the folder has is of another run, or damaged.
@@ -154,7 +169,9 @@ def sample(
     check_kind("likelihood", likelihood, AbstractLikelihood, write)
     check_kind("prior", prior, AbstractPrior, "orn.GaussianPrior(1.0)")
     check_kind("kernel", kernel, AbstractKernel, "orn.HMC(100) or orn.SGLD(1e-5)")
-    check_data(split, "split")
+    rows = split if isinstance(split, Streamed) else None
+    held = split if rows is None else rows.in_memory()
+    check_data(held, "split")
     check_positive(num_chains=num_chains, num_samples=num_samples, thin=thin)
     num_chains, num_samples, thin, num_warmup = map(
         operator.index, (num_chains, num_samples, thin, num_warmup)
@@ -163,19 +180,20 @@ def sample(
         raise ValueError(f"`jitter` must not be negative, got {jitter}.")
     potential = Potential(
         model,
-        split,
+        held,
         likelihood,
         prior=prior,
         likelihood_prior=likelihood_prior,
         where=where,
         batch_size=_BATCH_SIZE if batch_size is None else batch_size,
+        num_data=None if rows is None else len(rows),
     )
     if batch_size is not None and potential.batch_size < batch_size:
         logger.info(
             "batch_size=%d clipped to the %d rows", batch_size, potential.num_data
         )
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
-    check_same(mesh, "sample", lambda: {"split": fingerprint((split.x, split.y))})
+    check_same(mesh, "sample", lambda: {"split": fingerprint((held.x, held.y))})
     start_key, chain_key = jax.random.split(key)
     if starts is None:
         chosen = starts_of(potential, num_chains, jitter=jitter, key=start_key)
@@ -211,6 +229,7 @@ def sample(
         },
         how_started=chosen.how,
         mesh=mesh,
+        rows=rows,
         running=running,
         callbacks=callbacks,
     )

@@ -155,15 +155,15 @@ def _draws(potential: AbstractPotential, num_rows: int, key: PRNGKeyArray) -> _D
             lambda q: potential.estimate(q, key=item)
         )(position)
         return _Draws(gradient, jr.split(key, num_rows), 1 / (num_rows - 1))
-    num_data = potential.num_data
+    num_there = potential.num_rows
 
     def row_gradient(position, row):
         return jax.tree.map(
             lambda g: g[0], potential.row_gradients(position, row[None])
         )
 
-    scale = num_data**2 / potential.batch_size
-    if num_rows >= num_data:
-        return _Draws(row_gradient, jnp.arange(num_data), scale / num_data)
-    rows = jr.randint(key, (num_rows,), 0, num_data)
+    scale = potential.num_data**2 / potential.batch_size
+    if num_rows >= num_there:
+        return _Draws(row_gradient, jnp.arange(num_there), scale / num_there)
+    rows = jr.randint(key, (num_rows,), 0, num_there)
     return _Draws(row_gradient, rows, scale / (num_rows - 1))

@@ -160,7 +160,7 @@ class Full(AbstractPreconditioner):
                 f"`max_dim` is {self.max_dim}: use Diagonal() or Scalar()."
             )
         if isinstance(potential, Potential):
-            num_rows = min(num_rows, potential.num_data)
+            num_rows = min(num_rows, potential.num_rows)
         if num_rows <= dim:
             raise ValueError(
                 f"`Full` estimates a matrix of {dim} × {dim} from {num_rows} rows, "

@@ -8,7 +8,6 @@ import numpy as np
 import tyro
 
 from ..._files import lock_folder
-from ..._sentence import OptionError
 from ...evaluation import fit_scores
 from ...recipe import (
     SAMPLES,
@@ -17,7 +16,7 @@ from ...recipe import (
     SampleRecipe,
     check_kept,
     check_members,
-    check_sampling,
+    check_sample_recipe,
     has_starts,
     keep_schema,
     load_run,
@@ -123,17 +122,7 @@ class Sample:
                     run, recipe, prepared, members, terminal, command, guard=None
                 )
         recipe = self.recipe
-        check_sampling(recipe.sampling)
-        if recipe.data.image_augmentation:
-            raise OptionError(
-                "{image_augmentation} does nothing for `ornstein sample`, whose "
-                "likelihood is of the images as they are: leave it out."
-            )
-        if recipe.data.stream:
-            raise OptionError(
-                "{stream} leaves rows on disk, and chains take all of them at once: "
-                "leave it out, or `ornstein train` an ensemble of them."
-            )
+        check_sample_recipe(recipe)
         path = free_folder(recipe.data.data) if self.out is None else self.out
         others = starts_from_run(recipe.sampling.start_from)
         inputs = [*inputs_of(recipe.recipe), *([] if others is None else [others])]

@@ -319,7 +319,7 @@ def default_model(
     Args:
         data: as `load` takes it.
         time: the column of times of a table of sequences.
-        stream: whether rows stay on disk, where chains do not reach them; images, which
+        stream: whether rows stay on disk, which `auto` does not sample; images, which
             chains do not learn, have the family of those in memory.
     """
     if stream and kind_of_data(data) != "images":
