@@ -7,7 +7,13 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import kstest
 
-from ornstein._normals import normal_of_bits, random_bits, standard_normal
+from ornstein import _normals
+from ornstein._normals import (
+    normal_of_bits,
+    random_bits,
+    scaled_normal,
+    standard_normal,
+)
 
 NUM_KEYS, NUM_PLACES = 400, 1_000
 WORST_OF_PAIRS = 5.5  # standard errors, of 80,000 pairs: once in 300 such tests
@@ -88,3 +94,25 @@ def test_more_numbers_than_a_counter_has_are_jax_own(monkeypatch):
     np.testing.assert_array_equal(
         standard_normal(key, (5,)), jax.random.normal(key, (5,))
     )
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 700), (0, 4)])
+def test_scaled_normals_are_jax_own(shape: tuple[int, ...], impl: str):
+    """In programs and outside. Catches (seen) a draw that its length decides."""
+    key = jax.random.key(3, impl=impl)
+    expected = 0.5 * jax.random.normal(key, shape)
+    traced = jax.jit(lambda key: scaled_normal(key, shape, 0.5))(key)
+    constant = jax.jit(lambda: scaled_normal(key, shape, 0.5))()
+    for found in (scaled_normal(key, shape, 0.5), traced, constant):
+        assert found.shape == shape
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_scaled_normals_of_many_shapes_are_one_program():
+    """Catches (seen) a second of compiling for each shape of a network's weights."""
+    scaled_normal(jax.random.key(0), (2,), 1.0)
+    before = _normals._normal._cache_size()
+    for rows in range(3, 30):
+        scaled_normal(jax.random.key(0), (rows, 4), 1.0)
+    assert _normals._normal._cache_size() == before

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ornstein._tree import normal_like, pack, unpack
+from ornstein._tree import all_finite, copied, normal_like, pack, unpack
 
 TREE = {
     "a": jnp.arange(6.0).reshape(2, 3),
@@ -44,3 +44,30 @@ def test_normals_are_independent_across_arrays(getkey):
     a, b, c = (np.ravel(drawn[name]) for name in "abc")
     assert abs(np.corrcoef(a, b)[0, 1]) < 0.1
     assert abs(np.corrcoef(a, c[:3000])[0, 1]) < 0.1
+
+
+def test_copies_are_arrays_of_their_own():
+    """Catches (seen) memory that a donated copy takes away, and types left weak."""
+    tree = TREE | {
+        "key": jax.random.key(1),
+        "weak": jnp.asarray(2.0) * 1.0,
+        "no": "text",
+    }
+    copy = copied(tree)
+    assert jax.tree.structure(copy) == jax.tree.structure(tree)
+    arrays = [a for a in jax.tree.leaves(copy) if isinstance(a, jax.Array)]
+    assert not any(getattr(a, "weak_type", False) for a in arrays)
+    # Arrays with a place of their own would have a program compiled twice.
+    assert not any(a.committed for a in arrays)
+    jax.jit(lambda arrays: jax.tree.map(jnp.array, arrays), donate_argnums=0)(arrays)
+    for given in jax.tree.leaves(tree):
+        assert not isinstance(given, jax.Array) or not given.is_deleted()
+    np.testing.assert_array_equal(tree["a"], TREE["a"])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_bad_number_is_found(bad: float):
+    """Catches a leaf that is passed over, and an empty one taken for a bad one."""
+    assert all_finite(TREE)
+    assert all_finite({"no": None, "count": np.arange(3)})
+    assert not all_finite(TREE | {"late": np.array([0.0, bad], np.float32)})

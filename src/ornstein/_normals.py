@@ -14,9 +14,13 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.typing import DTypeLike
 
 from ._types import Array, Float, PRNGKeyArray, RealScalar, Shaped, UInt32
+
+_FEWEST = 2**10
+"""Numbers that are drawn of weights at least: fewer would be one more program."""
 
 _MAX_COUNT = 2**32
 """Numbers that one key gives: a counter is a word."""
@@ -43,14 +47,17 @@ def standard_normal(
     return normal_of_bits(random_bits(key, shape)).astype(dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
 def scaled_normal(
     key: PRNGKeyArray,
     shape: tuple[int, ...],
     scale: RealScalar,
     dtype: DTypeLike = float,
 ) -> Shaped[Array, "*shape"]:
-    """`jax.random.normal` times a number, by one program for each shape.
+    """`jax.random.normal` times a number, without a program of its own for each shape.
+
+    Compiling JAX's generator takes a second. Outside of a program, what is drawn is the
+    beginning of a draw of a power of two, which has the same numbers where counters are
+    those of places (`jax_threefry_partitionable`, the default).
 
     Args:
         key: randomness.
@@ -58,7 +65,25 @@ def scaled_normal(
         scale: their standard deviation.
         dtype: of what is drawn.
     """
+    if isinstance(key, Tracer) or not _counts_places():
+        return _normal(key, shape, scale, dtype)
+    num = math.prod(shape)
+    drawn = _normal(
+        key, (max(_FEWEST, 1 << max(0, num - 1).bit_length()),), scale, dtype
+    )
+    if isinstance(drawn, Tracer):  # of a key that is a constant of a program
+        return drawn[:num].reshape(shape)
+    return jax.device_put(np.asarray(drawn)[:num].reshape(shape).copy())
+
+
+@functools.partial(jax.jit, static_argnames=("shape", "dtype"))
+def _normal(key, shape, scale, dtype):
     return jax.random.normal(key, shape, dtype) * scale
+
+
+def _counts_places() -> bool:
+    """Whether JAX's generator gives the beginning of a longer draw."""
+    return getattr(jax.config, "jax_threefry_partitionable", False)
 
 
 def random_bits(key: PRNGKeyArray, shape: tuple[int, ...]) -> UInt32[Array, "*shape"]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.sharding import Mesh
@@ -336,7 +335,7 @@ def fit(
     if on_disk is not None:
         loop = FromDisk(trainer=trainer, data=on_disk, mesh=mesh)
     elif _keeps_in_memory(data) if in_memory is None else in_memory:
-        on_device = everywhere(jax.tree.map(jnp.asarray, data), mesh)
+        on_device = everywhere(jax.device_put(data), mesh)
         num_at_once = min(num_steps, MAX_STEPS)
         loop = InMemory(
             trainer=trainer, data=on_device, max_steps=num_at_once, mesh=mesh

@@ -180,7 +180,7 @@ class PosteriorSamples(AbstractRandomFunction):
 
     def _masks(self) -> dict[str, PyTree[bool]]:
         """Which parameters each part of the network has."""
-        first = jax.tree.map(lambda a: jnp.asarray(a[0, 0]), self.positions[0])
+        first = jax.tree.map(lambda a: jax.device_put(a[0, 0]), self.positions[0])
         return parameter_masks(eqx.combine(first, self.network), first)
 
     def _at_prior(
@@ -230,7 +230,7 @@ class PosteriorSamples(AbstractRandomFunction):
         chain, sample = self.draw_order()
         each = np.arange(min(num_draws, self.num_strata))
         params = jax.tree.map(
-            lambda a: jnp.asarray(a[chain[each], sample[each]])[:, None],
+            lambda a: jax.device_put(a[chain[each], sample[each]][:, None]),
             self.positions[0],
         )
         # One sample of each of as many chains, whose order is the natural one.

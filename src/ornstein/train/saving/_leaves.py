@@ -69,5 +69,5 @@ def _to_numpy(leaf) -> np.ndarray:
 def _from_numpy(like, array):
     if _is_key(like):
         impl = jax.random.key_impl(like)
-        return jax.random.wrap_key_data(jnp.asarray(array), impl=impl)
-    return array if isinstance(like, np.ndarray) else jnp.asarray(array)
+        return jax.random.wrap_key_data(jax.device_put(array), impl=impl)
+    return array if isinstance(like, np.ndarray) else jax.device_put(array)
