@@ -2,7 +2,8 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST_ARGS ?= -n 2
+# By file, so that what a file's tests share is made once.
+PYTEST_ARGS ?= -n 2 --dist loadfile
 DEMO := $(BIN)/ornstein train --data digits --out runs/demo --overwrite
 BENCHMARKS := sde image_step networks samplers implicit latent whitened service torch_bridge
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
@@ -30,7 +31,7 @@ test-slow: $(VENV)/.stamp-test ## what the default suite leaves out
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 guides: $(VENV)/.stamp-test ## the code of the guide's pages, with budgets cut
-	$(BIN)/python -m pytest -m slow tests/test_guides.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow tests/test_guides.py $(PYTEST_ARGS) --dist load
 
 lint: $(VENV)/.stamp-dev ## ruff and codespell
 	$(BIN)/ruff check
