@@ -1,6 +1,7 @@
 """Sweeps of 40 small runs, killed twice, beside one that nobody disturbed.
 
     python -m benchmarks.sweep --out FOLDER [--engines processes ray] [--workers 1]
+        [--json PATH]
 
 In FOLDER the sweeps are kept: the same call goes on with them. Each engine's sweep is
 killed by SIGKILL while a run is under way and 10 are finished, and told to end by
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from ._timing import Target, print_targets, write_json
 
 OVER = ["seed=0..9", "width=3,4", "model=laplace,mean-field"]
 KILLS = ((10, signal.SIGKILL), (25, signal.SIGTERM))
@@ -74,6 +77,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--engines", nargs="*", default=["processes", "ray"])
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     data = write_data(options.out / "rows.csv")
@@ -81,8 +85,9 @@ def main() -> int:
     whole = options.out / "undisturbed"
     args = call(whole, data, "processes", options.workers)
     subprocess.run(args, check=True)
-    found: dict[str, Any] = {
-        "undisturbed_seconds": round(time.monotonic() - started, 1)
+    num = num_finished(whole)
+    found: dict[str, dict[str, Any]] = {
+        "undisturbed": {"seconds": round(time.monotonic() - started, 1), "runs": num}
     }
     expected = (whole / "table.csv").read_bytes()
     for engine in options.engines:
@@ -98,10 +103,17 @@ def main() -> int:
             ),
             "is_same_table": (folder / "table.csv").read_bytes() == expected,
         }
-    found["cores"] = len(os.sched_getaffinity(0))
+    found["machine"] = {"cores": len(os.sched_getaffinity(0))}
     print(json.dumps(found, indent=2))
-    engines = [found[engine]["is_same_table"] for engine in options.engines]
-    return 0 if all(engines) else 1
+    same = [int(found[engine]["is_same_table"]) for engine in options.engines]
+    targets = [
+        Target(f"{engine}: tables that are the undisturbed one's", is_same, at_least=1)
+        for engine, is_same in zip(options.engines, same, strict=True)
+    ]
+    print_targets(targets)
+    if options.json is not None:
+        write_json(options.json, found, targets)
+    return 0 if all(same) else 1
 
 
 if __name__ == "__main__":
