@@ -19,8 +19,9 @@ from jax.typing import DTypeLike
 
 from ._types import Array, Float, PRNGKeyArray, RealScalar, Shaped, UInt32
 
-_FEWEST = 2**10
-"""Numbers that are drawn of weights at least: fewer would be one more program."""
+_FEWEST, _MOST = 2**10, 2**24
+"""Numbers that are drawn of weights at once, at least: fewer would be one more program.
+At most: of more an array would be copied at a price, and memory may have no room."""
 
 _MAX_COUNT = 2**32
 """Numbers that one key gives: a counter is a word."""
@@ -57,7 +58,8 @@ def scaled_normal(
 
     Compiling JAX's generator takes a second. Outside of a program, what is drawn is the
     beginning of a draw of a power of two, which has the same numbers where counters are
-    those of places (`jax_threefry_partitionable`, the default).
+    those of places (`jax_threefry_partitionable`, the default); of more than 2**24
+    it is drawn as it is.
 
     Args:
         key: randomness.
@@ -65,9 +67,9 @@ def scaled_normal(
         scale: their standard deviation.
         dtype: of what is drawn.
     """
-    if isinstance(key, Tracer) or not _counts_places():
-        return _normal(key, shape, scale, dtype)
     num = math.prod(shape)
+    if isinstance(key, Tracer) or num > _MOST or not _counts_places():
+        return _normal(key, shape, scale, dtype)
     drawn = _normal(
         key, (max(_FEWEST, 1 << max(0, num - 1).bit_length()),), scale, dtype
     )
