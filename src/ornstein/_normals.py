@@ -75,7 +75,8 @@ def scaled_normal(
     )
     if isinstance(drawn, Tracer):  # of a key that is a constant of a program
         return drawn[:num].reshape(shape)
-    return jax.device_put(np.asarray(drawn)[:num].reshape(shape).copy())
+    found = np.asarray(drawn)[:num].reshape(shape).copy()
+    return jax.device_put(found, drawn.sharding if drawn.committed else None)
 
 
 @functools.partial(jax.jit, static_argnames=("shape", "dtype"))

@@ -58,14 +58,26 @@ def is_at(tree: PyTree, where: Callable[[Any], PyTree]) -> PyTree[bool]:
 
 
 def all_finite(tree: PyTree) -> bool:
-    """Whether no number of a tree is NaN or infinite; one program for all leaves."""
-    arrays = [a for a in jax.tree.leaves(tree) if eqx.is_inexact_array(a)]
-    return not arrays or bool(_all_finite(arrays))
+    """Whether no number of a tree is NaN or infinite; a program for all leaves."""
+    groups: dict[Any, list[Any]] = {}  # a program has arrays of the same devices
+    for leaf in jax.tree.leaves(tree):
+        if eqx.is_inexact_array(leaf):
+            where = leaf.devices() if isinstance(leaf, jax.Array) else ()
+            groups.setdefault(frozenset(where), []).append(leaf)
+    return all(bool(_all_finite(group)) for group in groups.values())
 
 
 @jax.jit
 def _all_finite(arrays: list[Array]) -> Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in arrays]))
+
+
+def on_device(tree: PyTree) -> PyTree:
+    """Arrays of NumPy's as JAX's, in memory of their own, by no program at all."""
+    put = lambda a: (
+        a if isinstance(a, jax.Array) else jax.device_put(a, may_alias=False)
+    )
+    return jax.tree.map(put, tree)
 
 
 def copied(tree: PyTree) -> PyTree:

@@ -6,6 +6,7 @@ gradient is theirs.
 """
 
 import abc
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -164,7 +165,7 @@ class Potential(AbstractPotential):
         self.prior, self.likelihood_prior = prior, likelihood_prior
         _check_batch_size(batch_size)
         self.x, self.y = jax.tree.map(jnp.asarray, (split.x, split.y))
-        self.num_data = self.num_rows if num_data is None else num_data
+        self.num_data = self.num_rows if num_data is None else operator.index(num_data)
         if self.num_data < self.num_rows:
             raise ValueError(
                 f"`num_data` is {num_data}, fewer than the {self.num_rows} rows of "

@@ -217,7 +217,6 @@ NOT_SAMPLED = {
     "hmc": (["--kernel", "hmc"], "take --kernel adaptive-sgld, psgld, sghmc, sgld or"),
     "constant": (["--kernel", "constant-sgd"], "batches that are drawn with replace"),
     "members": (["--start-from", "members"], "ornstein train --model ensemble --str"),
-    "many": (["--batch-size", "100"], "--num-chains 4 times --batch-size 100, and the"),
 }
 
 

@@ -16,7 +16,7 @@ from ornstein.data import AbstractShards, DataError, Split, Streamed
 from ornstein.functions import ess_bulk
 from ornstein.likelihood import Gaussian
 from ornstein.mcmc import HMC, AbstractKernel
-from ornstein.potential import Potential
+from ornstein.potential import Potential, Tempered
 from ornstein.prior import GaussianPrior
 from ornstein.sampling import (
     _from_disk,
@@ -329,7 +329,7 @@ REFUSED = {
     "constant": (ConstantSGD(), {}, "lives on the noise of batches that are drawn"),
     "several": (SGHMC(0.01, 1.0, num_integration_steps=2), {}, "takes several batches"),
     "naive": (NaiveSGHMC(0.01, 1), {}, "takes several batches in one step"),
-    "many": (SGLD(1e-3), {"batch_size": 41}, "`num_chains` 3 times `batch_size` 41, "),
+    "estimate": (SGHMC(0.01, 5.0, noise_estimate=1.0), {}, "takes off .`noise_estim"),
 }
 
 
@@ -352,11 +352,41 @@ def test_rows_on_disk_are_never_taken_for_those_in_memory():
     potential = Potential(network, held, Gaussian(SIGMA), num_data=NUM_DATA, **how)
     starts = jax.tree.map(lambda a: a[None], potential.start)
     chains: dict[str, Any] = {"key": KEY, "num_samples": 2, "num_warmup": 0}
-    with pytest.raises(ValueError, match="has 40 of 120 rows: give `rows`"):
-        run_chains(SGLD(1e-3), potential, starts, **chains)
+    batch = potential.of_batch(*map(jnp.asarray, (held.x[:4], held.y[:4])))
+    for own in (potential, Tempered(potential, 2.0), batch, Tempered(batch, 2.0)):
+        with pytest.raises(ValueError, match="has 40 of 120 rows: give it bare, and"):
+            run_chains(SGLD(1e-3), own, starts, **chains)
     own = Potential(network, held, Gaussian(SIGMA), **how)
     with pytest.raises(ValueError, match="120 rows on disk, and the potential 40 rows"):
         run_chains(SGLD(1e-3), own, starts, rows=rows, **chains)
     mesh = jax.make_mesh((1,), ("chains",))
-    with pytest.raises(ValueError, match="run on one device, and `mesh` has several"):
+    with pytest.raises(ValueError, match="on one device without a mesh: leave `mesh`"):
         run(SGLD(1e-3), rows, mesh=mesh)
+
+
+def test_a_batch_that_is_too_large_is_a_chains_part_of_the_rows():
+    """Catches one clipped to all rows, which several chains cannot each have."""
+    whole = run(SGLD(1e-3), streamed(), batch_size=40)
+    clipped = run(SGLD(1e-3), streamed(), batch_size=10_000)
+    np.testing.assert_array_equal(weights(clipped), weights(whole))
+    potential = Potential(
+        Plane(jnp.zeros((DIM, 1))),
+        streamed().in_memory(),
+        Gaussian(SIGMA),
+        prior=GaussianPrior(PRIOR_SCALE),
+        num_data=NUM_DATA,
+        batch_size=41,
+    )
+    starts = jax.tree.map(lambda a: jnp.stack([a] * 3), potential.start)
+    with pytest.raises(ValueError, match="`num_chains` 3 times `batch_size` 41, "):
+        run_chains(
+            SGLD(1e-3), potential, starts, rows=streamed(), key=KEY, num_samples=2
+        )
+
+
+def test_rows_that_may_be_sorted_are_said():
+    """Chains over sorted blocks are too wide, and R-hat is 1.00: a note must say so."""
+    said = lambda rows: [n for n in run(SGLD(1e-3), rows).notes if "sorted" in n]
+    assert "among 45 of 120" in said(streamed())[0]
+    assert not said(streamed(buffer=NUM_DATA))
+    assert not said(streamed(blocks=(1,) * NUM_DATA))

@@ -25,6 +25,7 @@ from .._mesh import (
     gathered,
     part_of,
 )
+from .._tree import on_device
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
 from ..likelihood import AbstractLikelihood
@@ -335,11 +336,9 @@ def fit(
     if on_disk is not None:
         loop = FromDisk(trainer=trainer, data=on_disk, mesh=mesh)
     elif _keeps_in_memory(data) if in_memory is None else in_memory:
-        on_device = everywhere(jax.device_put(data), mesh)
+        held = everywhere(on_device(data), mesh)
         num_at_once = min(num_steps, MAX_STEPS)
-        loop = InMemory(
-            trainer=trainer, data=on_device, max_steps=num_at_once, mesh=mesh
-        )
+        loop = InMemory(trainer=trainer, data=held, max_steps=num_at_once, mesh=mesh)
     else:
         loop = BatchByBatch(trainer=trainer, data=data, mesh=mesh)
     session = Session(

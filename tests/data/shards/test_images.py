@@ -192,6 +192,11 @@ def test_what_is_kept_in_memory_is_bounded(tmp_path: Path, monkeypatch, is_given
         found = read_inputs(folder / name, data).x[0]
         np.testing.assert_array_equal(found, x)
     assert len(set(data.test_names)) == most
+    # At random: other ones by another seed, and not of the first class alone.
+    again = streamed(folder, validation_fraction=0.5, seed=1)
+    assert set(again.test_names) != set(data.test_names)
+    classes = {name.split("/")[-2] for name in (*data.test_names, *again.test_names)}
+    assert len(classes) > 1
 
 
 def test_new_images_are_read_as_those_on_disk(tmp_path: Path):
@@ -249,6 +254,18 @@ def broken(name: str, folder: Path) -> dict[str, Any]:
             (folder / "oak" / f"{i:03d}.{'jpg' if i % 2 else 'png'}").unlink()
         Image.fromarray(np.zeros((8, 8), np.uint8)).save(folder / "oak" / "a.png")
         return {"test_fraction": 0.95}
+    if name == "rows, too":
+        (folder / "oak" / "meta.parquet").write_bytes(b"PAR1")
+    if name == "link":
+        (folder / "oak" / "far.png").symlink_to(folder / "not there.png")
+    if name == "loop":
+        (folder / "oak" / "far.png").symlink_to("far.png")
+    if name == "no text":
+        (folder / "oak" / "000.png").rename(
+            os.fsdecode(bytes(folder) + b"/oak/\xff.png")
+        )
+    if name == "empty":
+        (folder / "oak" / "004.png").write_bytes(b"")
     if name == "damaged":
         (folder / "oak" / "004.png").write_bytes(b"\x89PNG\r\n\x1a\nno more")
     return {"image_size": None} if name in ("sizes", "neither") else {}
@@ -261,6 +278,11 @@ BROKEN = {
     "empty class": "yew has no image: a class takes images to learn from; add some",
     "lonely": "oak has 1 images, all of them held out: a class takes images",
     "damaged": r"oak.004.png cannot be read as an image \(.*\): replace it or leave",
+    "rows, too": r"has images, such as .*oak.*, and rows, such as .*meta.parquet: take",
+    "link": "far.png is a link that leads to no file: take it away, or put back what",
+    "loop": "far.png is a link that leads to no file: take it away",
+    "no text": r"xff.png' has a name that is not UTF-8: rename it",
+    "empty": r"004.png cannot be read as an image \(it is none of BMP, JPEG, PNG",
     "sizes": r"001.jpg has 21 × 29 pixels and .*000.png 20 × 30: bring all images to",
 }
 

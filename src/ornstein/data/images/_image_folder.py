@@ -1,6 +1,7 @@
 """The user's own images: a folder with a sub-folder for each class."""
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -122,9 +123,29 @@ def check_image_size(size: int | None) -> None:
 
 
 def images_below(folder: Path) -> list[Path]:
-    """The image files at any depth, sorted; hidden ones are passed over."""
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
-    return sorted(path for path in found if not _is_hidden(path, folder))
+    """The image files at any depth, sorted; hidden ones are passed over.
+
+    Args:
+        folder: of images.
+
+    Raises:
+        DataError: for a name that is not UTF-8, or a link that leads nowhere.
+    """
+    seen = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+    found = sorted(path for path in seen if not _is_hidden(path, folder))
+    for path in found:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"{os.fsencode(path)!r} has a name that is not UTF-8: rename it."
+            ) from None
+        if not path.exists():
+            raise DataError(
+                f"{path} is a link that leads to no file: take it away, or put back "
+                "what it leads to."
+            )
+    return found
 
 
 def read_images(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ..._files import UnreadableError, check_expansion, read_bytes
 from ..._sentence import Sentence
@@ -90,6 +90,8 @@ def open_image(data: bytes, name: str) -> Iterator[Image.Image]:
 
 def _not_an_image(name: str, error: Exception) -> DataError:
     reason = str(error).rstrip(".") or type(error).__name__
+    if isinstance(error, UnidentifiedImageError):  # which names an object in memory
+        reason = f"it is none of {', '.join(_FORMATS)}"
     return DataError(
         f"{name} cannot be read as an image ({reason}): replace it or leave it out."
     )

@@ -109,4 +109,4 @@ def digest_of_names(names: Sequence[str]) -> str:
     Args:
         names: of the files, in their order.
     """
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()

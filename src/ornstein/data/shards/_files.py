@@ -60,7 +60,7 @@ def shard_files(path: Path) -> list[Path]:
 
 
 def kind_of_folder(path: Path) -> str | None:
-    """`.parquet` or `.npz` if the first file of rows or image in a folder is one.
+    """`.parquet` or `.npz` of a folder that has such files, and no image.
 
     Args:
         path: which may be no folder.
@@ -71,9 +71,12 @@ def kind_of_folder(path: Path) -> str | None:
     if not path.is_dir():
         return None
     files = (p for p in path.rglob("*") if p.is_file() and _is_seen(p, path))
-    suffixes = (p.suffix.lower() for p in files)
-    first = next((s for s in suffixes if s in KINDS or s in SUFFIXES), None)
-    return first if first in KINDS else None
+    first = None
+    for suffix in (p.suffix.lower() for p in files):
+        if suffix in SUFFIXES:
+            return None
+        first = suffix if first is None and suffix in KINDS else first
+    return first
 
 
 def is_image_folder(path: Path) -> bool:
@@ -81,20 +84,29 @@ def is_image_folder(path: Path) -> bool:
 
     Args:
         path: which may be no folder.
+
+    Raises:
+        DataError: for one that has images and rows.
     """
     if not path.is_dir():
         return False
-    kinds: set[str] = set()
-    for _, folders, files in os.walk(path):
+    kinds: dict[str, str] = {}
+    for parent, folders, files in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         seen = (name for name in files if not name.startswith((".", "_")))
-        kinds.update(os.path.splitext(name)[1].lower() for name in seen)
-    if not kinds.isdisjoint(KINDS):
+        for name in seen:
+            kinds.setdefault(os.path.splitext(name)[1].lower(), f"{parent}/{name}")
+    rows = next((kinds[kind] for kind in KINDS if kind in kinds), None)
+    image = next((kinds[kind] for kind in SUFFIXES if kind in kinds), None)
+    if rows is not None and image is not None:
+        raise DataError(
+            f"{path} has images, such as {image}, and rows, such as {rows}: take away "
+            "what is not to be learned from."
+        )
+    if rows is not None:
         return False
-    is_other = not kinds.isdisjoint(_OTHERS)
-    return not kinds.isdisjoint(SUFFIXES) or (
-        not is_other and class_folders(path) != []
-    )
+    is_other = any(kind in kinds for kind in _OTHERS)
+    return image is not None or (not is_other and class_folders(path) != [])
 
 
 def _is_seen(file: Path, folder: Path) -> bool:
