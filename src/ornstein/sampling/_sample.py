@@ -200,9 +200,10 @@ def sample(
         num_data=None if rows is None else len(rows),
     )
     if batch_size is not None and potential.batch_size < batch_size:
+        whose = "" if rows is None else ", a chain's part"
         logger.info(
-            "batch_size=%d clipped to %d, of %d rows",
-            *(batch_size, potential.batch_size, potential.num_data),
+            "batch_size=%d clipped to the %d rows%s",
+            *(batch_size, potential.batch_size, whose),
         )
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
     check_same(mesh, "sample", lambda: {"split": fingerprint((held.x, held.y))})
