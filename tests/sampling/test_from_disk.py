@@ -266,6 +266,88 @@ def test_the_law_at_rest_is_exact(name: str):
     assert abs(z_between) * np.sqrt(num_square.min()) < 4.5, z_between
 
 
+def spread_over_epochs(
+    a: float,
+    b: float,
+    injected: float,
+    of_rows: float,
+    *,
+    size: int,
+    num_chains: int,
+    num_data: int = NUM_DATA,
+) -> float:
+    """Mean variance over an epoch's steps of z' = a z + b (mean of a batch) + noise.
+
+    Of batches without replacement, whose means have the covariance S² (I / n − 1 / N):
+    rows that were met early in an epoch are not met again, so that noise cancels.
+    """
+    num_steps = num_data // (num_chains * size)
+    noise = of_rows * (np.eye(num_steps) / size - 1 / num_data)
+
+    def added(steps: int) -> float:
+        powers = a ** np.arange(steps)[::-1]
+        of_batches = powers @ noise[:steps, :steps] @ powers
+        return float(b**2 * of_batches + injected * np.sum(powers**2))
+
+    first = added(num_steps) / (1 - a ** (2 * num_steps))
+    steps = range(1, num_steps + 1)
+    return float(np.mean([a ** (2 * k) * first + added(k) for k in steps]))
+
+
+NUM_CHAINS, FEW = 3, 8
+
+
+def test_noise_of_an_epochs_batches_cancels_as_it_should():
+    """Five steps an epoch, rows of one curvature: the variance is known exactly.
+
+    Catches (seen) batches that are drawn anew in each step, as in memory.
+    """
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=(NUM_DATA, 1)).astype(np.float32)
+    x = np.ones((NUM_DATA, 1), np.float32)
+    shards = Rows(x, y, np.array((NUM_DATA,)))
+    rows = Streamed(shards, Split(x[:40], y[:40]), shuffle_buffer=NUM_DATA)
+    step = 0.6 / NUM_DATA
+    found = sample(
+        Plane(jnp.zeros((1, 1))),
+        rows,
+        Gaussian(1.0),
+        kernel=SGLD(step),
+        prior=GaussianPrior(PRIOR_SCALE),
+        key=KEY,
+        num_samples=12_000,
+        num_warmup=200,
+        num_chains=NUM_CHAINS,
+        batch_size=FEW,
+    )
+    precision = NUM_DATA + 1 / PRIOR_SCALE**2
+    squares = (weights(found)[..., 0] - float(y.sum()) / precision) ** 2
+    a, b = 1 - step / 2 * precision, step / 2 * NUM_DATA
+    of_rows = float(np.var(y, ddof=1))
+    parts = {"size": FEW, "num_chains": NUM_CHAINS}
+    expected = spread_over_epochs(a, b, step, of_rows, **parts)
+    blocks = squares.mean(0).reshape(60, -1).mean(1)
+    error = blocks.std(ddof=1) / np.sqrt(len(blocks))
+    assert abs(blocks.mean() - expected) < 4.5 * error
+    drawn_anew = (b**2 * of_rows / FEW + step) / (1 - a**2)
+    assert drawn_anew - expected > 9 * error  # what memory has is told apart
+
+
+@pytest.mark.parametrize(("num_chains", "share"), [(1, 0.66), (4, 0.89)])
+def test_constant_sgd_would_be_too_narrow(num_chains: int, share: float):
+    """Why it is refused: of N rows at the step that is right for batches drawn anew.
+
+    There its variance is the posterior's, 1 / N; the law is that of the test above.
+    """
+    num_data, size = 20_000, 20
+    step = 2 * size / num_data**2
+    a, b = 1 - step * num_data, step * num_data
+    assert b**2 / size / (1 - a**2) * num_data == pytest.approx(1, rel=2e-3)
+    parts = {"size": size, "num_chains": num_chains, "num_data": num_data}
+    found = spread_over_epochs(a, b, 0.0, 1.0, **parts)
+    assert np.sqrt(found * num_data) == pytest.approx(share, abs=0.005)
+
+
 class Kill:
     """Stops the chains at the first call after a step."""
 

@@ -35,11 +35,11 @@ def why_not_from_disk(kernel: AbstractKernel) -> str | None:
     if not kernel.is_minibatch:
         return "sees all training rows at each step"
     if isinstance(kernel, ConstantSGD):
-        # It forgets in half an epoch, over which such noise cancels: of a linear model
-        # one chain has 0.66 of the posterior's standard deviation, each of four 0.9.
+        # It forgets in half an epoch, over which such noise cancels: of a Gaussian
+        # posterior one chain has 0.66 of the standard deviation, each of four 0.89.
         return "lives on the noise of batches that are drawn with replacement"
     if getattr(kernel, "noise_estimate", 0.0):
-        # Of it, as much: 0.62 and 0.88 of the same model, by SGHMC.
+        # As much of it, by SGHMC: `python -m benchmarks.streamed_chains`.
         return "takes off (`noise_estimate`) the noise of batches with replacement"
     has_several = getattr(kernel, "num_integration_steps", 1) > 1
     if has_several or isinstance(kernel, NaiveSGHMC):
