@@ -5,10 +5,13 @@ violation, so that the planted ones below can be small folders of their own.
 """
 
 import ast
+import builtins
+import dis
 import json
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -352,7 +355,53 @@ def check_import_is_silent(root: Path) -> Iterator[str]:
         yield f"importing the package changes {changed}"
 
 
+OF_MODULES = {*dir(builtins), "__file__", "__path__", "__annotations__"}
+OF_MODULES |= {"__qualname__", "__module__"}  # which classes look up too
+
+
+def check_names(root: Path) -> Iterator[str]:
+    """Names that nobody gives: ruff and pyright would take jaxtyping's axes for such.
+
+    Seen: an import that was forgotten, in a line that few calls come to.
+    """
+    for source in read(root).values():
+        module = compile(source.tree, str(source.path), "exec")
+        given = stored_in(module) | OF_MODULES
+        for name in sorted(loaded_in(module) - given):
+            yield f"{source.module} has no {name}, which it uses"
+
+
+def stored_in(code: types.CodeType) -> set[str]:
+    """Names that a module's own code gives, or a function's as `global`."""
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
+    return own | {
+        i.argval
+        for part in all_codes(code)
+        for i in dis.get_instructions(part)
+        if i.opname == "STORE_GLOBAL"
+    }
+
+
+def loaded_in(code: types.CodeType) -> set[str]:
+    """Names that are looked up in the module, but those that a class body gives."""
+    found = set()
+    for part in all_codes(code):
+        steps = list(dis.get_instructions(part))
+        own = {i.argval for i in steps if i.opname == "STORE_NAME"}
+        loads = {i.argval for i in steps if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        found |= loads - own
+    return found
+
+
+def all_codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from all_codes(const)
+
+
 CHECKERS = (
+    check_names,
     check_layers,
     check_late_imports,
     check_abstract_or_final,
@@ -382,6 +431,11 @@ def test_every_layer_has_its_members():
 
 ABSTRACT = "class AbstractA:\n    @abc.abstractmethod\n    def f(self): ...\n"
 PLANTED = {
+    "no name": (
+        check_names,
+        {"a.py": "class A:\n    b: int = 1\n    def f(self):\n        return Lost(b)"},
+        "has no Lost, which",
+    ),
     "up": (check_layers, {"sde/_a.py": "from ..train import fit"}, "upwards: train"),
     "up by name": (check_layers, {"data/_a.py": "from .. import sde"}, "upwards: sde"),
     "the top": (check_layers, {"cli/_a.py": "from .. import fit"}, "from the top"),

@@ -304,7 +304,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "image that is a program": (
         "PNG",
         content("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n"),
-        "cannot identify image file",
+        r"cannot be read as an image \(it is none of",
     ),
     "image is a folder": ("PNG", folder, "it is a folder, not a regular file"),
     "uci in Latin-1": (
