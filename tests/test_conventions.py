@@ -35,6 +35,7 @@ LAYERS = (
         "files",
         "memory",
         "mesh",
+        "gather",
         "processes",
     ),
     ("data", "metrics"),

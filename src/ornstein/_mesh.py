@@ -12,7 +12,6 @@ sums. A mesh is `jax.make_mesh(shape, names)` with some of these names:
 
 import contextlib
 import contextvars
-import functools
 import logging
 import math
 import zlib
@@ -214,49 +213,13 @@ def as_parameters(tree: PyTree, mesh: Mesh | None) -> PyTree:
     return jax.tree.map(lambda a: at(a) if eqx.is_array(a) else a, tree)
 
 
-def _of_parameter(leaf: Array, mesh: Mesh) -> NamedSharding:
+def _of_parameter(leaf: Array | np.ndarray, mesh: Mesh) -> NamedSharding:
     size = mesh.shape.get("fsdp", 1)
     spec: list[str | None] = [None] * leaf.ndim
     fitting = [i for i in range(leaf.ndim) if leaf.shape[i] % size == 0]
     if size > 1 and fitting and leaf.size >= _LEAST_CUT:
         spec[max(fitting, key=lambda i: leaf.shape[i])] = "fsdp"
     return NamedSharding(mesh, PartitionSpec(*spec))
-
-
-def gathered(tree: PyTree, mesh: Mesh | None) -> PyTree:
-    """The arrays of a tree, whole, on this process's first device."""
-    if mesh is None:
-        return tree
-    is_apart = lambda a: (
-        isinstance(a, jax.Array)
-        and not (a.is_fully_addressable or a.is_fully_replicated)
-    )
-    apart, rest = eqx.partition(tree, is_apart)
-    if jax.tree.leaves(apart):  # in one program, which is compiled once
-        apart = _made_whole(mesh)(apart)
-    return jax.tree.map(_on_host, eqx.combine(apart, rest))
-
-
-def _on_host(leaf: Any) -> Any:
-    """An array that some device of this process has whole, on its first one."""
-    if not isinstance(leaf, jax.Array):
-        return leaf
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    data = jax.random.key_data(leaf) if is_key else leaf
-    if not data.is_fully_addressable:
-        data = data.addressable_data(0)
-    here = jnp.asarray(np.asarray(data))
-    if is_key:
-        return jax.random.wrap_key_data(here, impl=jax.random.key_impl(leaf))
-    return here
-
-
-@functools.cache
-def _made_whole(mesh: Mesh) -> Callable[[PyTree], PyTree]:
-    """Every array on every device."""
-    return jax.jit(
-        lambda tree: tree, out_shardings=NamedSharding(mesh, PartitionSpec())
-    )
 
 
 def each_apart(
@@ -381,7 +344,7 @@ def put(tree: PyTree, sharding: Sharding) -> PyTree:
     return jax.tree.map(lambda a: at(a, sharding) if is_array(a) else a, tree)
 
 
-def _across_processes(leaf: Array, sharding: Sharding) -> Array:
+def _across_processes(leaf: Array | np.ndarray, sharding: Sharding) -> Array:
     """What every process has, each keeping what its devices are to have."""
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         return jax.jit(lambda a: a, out_shardings=sharding)(leaf)

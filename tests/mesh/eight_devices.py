@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from cases import CASES, MESHES, difference, resumed, unbroken
 
-from ornstein import _mesh
+from ornstein import _gather, _mesh
 
 
 def refusals() -> dict[str, str]:
@@ -61,6 +61,28 @@ def shares() -> dict[str, float]:
     }
 
 
+def bytes_of_saving() -> dict[str, list[int]]:
+    """On each device, of a cut array, and when the host has a copy of all of it."""
+    mesh = jax.make_mesh((8,), ("fsdp",))
+    cut = _mesh.put_parameters({"matrix": np.ones((2048, 64), np.float32)}, mesh)
+    jax.block_until_ready(cut)
+
+    def held() -> list[int]:
+        found = dict.fromkeys(jax.devices(), 0)
+        for array in jax.live_arrays():
+            for shard in array.addressable_shards:
+                found[shard.device] += shard.data.nbytes
+        return list(found.values())
+
+    before = held()
+    host = _gather.on_host(cut, mesh)
+    assert np.array_equal(host["matrix"], np.ones((2048, 64)))
+    assert jax.tree.leaves(_gather.gathered(cut, mesh))[0].devices() == {
+        jax.devices()[0]
+    }
+    return {"before": before, "saving": held()}
+
+
 def gone_on() -> dict[str, dict[str, float]]:
     """A fit stopped on data=2, fsdp=2 goes on elsewhere; beside one device alone."""
     mesh = lambda **axes: jax.make_mesh(
@@ -84,6 +106,7 @@ def main() -> None:
         found[name] = difference(CASES[name](None), CASES[name](mesh))
         print(name, found[name], file=sys.stderr, flush=True)
     also = {"refusals": refusals(), "shares": shares(), "gone on": gone_on()}
+    also["bytes of saving"] = bytes_of_saving()
     print(json.dumps({"found": found, **also}))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh
 
+from .._gather import gathered
 from .._kinds import check_arrays, check_key
 from .._memory import room_for
 from .._mesh import (
@@ -20,7 +21,6 @@ from .._mesh import (
     checked_mesh,
     everywhere,
     fingerprint,
-    gathered,
     num_along,
     put_rows,
     without,

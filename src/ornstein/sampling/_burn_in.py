@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._mesh import gathered
+from .._gather import gathered
 from .._types import Array, Float, PRNGKeyArray
 from ..mcmc import AbstractKernel, AbstractState
 from ..sgmcmc import AbstractMinibatchKernel, noise_ratio

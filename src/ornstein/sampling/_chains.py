@@ -14,6 +14,7 @@ from jax.sharding import Mesh
 from jaxtyping import Key
 
 from .._files import LOCK, lock_folder
+from .._gather import gathered
 from .._kinds import check_kind
 from .._mesh import (
     CHAINS,
@@ -24,7 +25,6 @@ from .._mesh import (
     cut,
     fingerprint,
     first_writes,
-    gathered,
     put,
 )
 from .._types import Array, Params, PRNGKeyArray, PyTree

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._gather import gathered
 from .._memory import room_for
-from .._mesh import agreed, first_reads, gathered, put
+from .._mesh import agreed, first_reads, put
 from .._sentence import Sentence
 from .._types import Array, PyTree
 from ..data import DataError

@@ -13,6 +13,7 @@ import optax
 from jax.sharding import Mesh
 
 from .._files import lock_folder
+from .._gather import gathered
 from .._kinds import check_key, check_kind
 from .._mesh import (
     ROWS,
@@ -22,7 +23,6 @@ from .._mesh import (
     everywhere,
     fingerprint,
     first_writes,
-    gathered,
     part_of,
 )
 from .._tree import on_device

@@ -12,8 +12,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .._gather import gathered, on_host
 from .._memory import room_for
-from .._mesh import agreed, first_reads, first_writes, gathered, part_of, writes
+from .._mesh import agreed, first_reads, first_writes, part_of, writes
 from .._sentence import Choice, Sentence
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
@@ -110,7 +111,7 @@ class Session:
         )
         self.num_in_a_row = 0  # steps until now that were not finite
         mean = None if trainer.ema_decay is None else start.params
-        like = (start.params, start.model_state, mean)
+        like = on_host((start.params, start.model_state, mean), loop.mesh)
         rule = None if validation is None else validation.early_stopping
         self.best = None if rule is None else Best(rule, like)
         self.stopped = False
@@ -214,11 +215,8 @@ class Session:
         ema = None
         if self.trainer.ema_decay is not None:
             ema = self.trainer.averaged(self.state)
-        return self._whole((self.state.params, self.state.model_state, ema))
-
-    def _whole(self, tree: PyTree) -> PyTree:
-        """What lies on several devices, on one."""
-        return gathered(tree, self.loop.mesh)
+        kept = self.state.params, self.state.model_state, ema
+        return on_host(kept, self.loop.mesh)
 
     def _train(self, feed: Feed) -> None:
         step = self.history.num_steps
@@ -282,7 +280,7 @@ class Session:
         versions = {"val_": self.state.params}
         if self.trainer.ema_decay is not None:
             versions["val_ema_"] = self.trainer.averaged(self.state)
-        versions, state = self._whole((versions, self.state.model_state))
+        versions, state = gathered((versions, self.state.model_state), self.loop.mesh)
         record = {}
         for prefix, params in versions.items():
             scores = validate(
@@ -300,7 +298,7 @@ class Session:
 
     def _tree(self) -> PyTree:
         best = None if self.best is None else self.best.params
-        return self._whole(self.state), best
+        return on_host(self.state, self.loop.mesh), best
 
     def _save(self) -> None:
         tree = self._tree()

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -21,8 +22,10 @@ from train.saving.killed_run import NUM_EPOCHS, final_arrays, train
 from ornstein.likelihood import Gaussian
 from ornstein.train import (
     CheckpointError,
+    EarlyStopping,
     Run,
     RunFolder,
+    Validation,
     fit,
     load_hyperparameters,
     load_model,
@@ -177,6 +180,34 @@ def test_a_finished_run_resumes_to_its_own_result(tmp_path):
             num_epochs=3,
             run=Run(run, resume=True),
         )
+
+
+def test_what_is_saved_of_a_mesh_is_on_the_host(tmp_path, monkeypatch):
+    """The state and the best epoch: no device need have room for it. And what the run
+    gives in the end, once begun and once gone on with, is of a device again.
+    """
+    saved = []
+
+    def save(folder, step, tree, meta):
+        saved.extend(jax.tree.leaves(eqx.filter(tree, eqx.is_array)))
+        return save_checkpoint(folder, step, tree, meta)
+
+    monkeypatch.setattr("ornstein.train._session.save_checkpoint", save)
+    run = RunFolder.create(tmp_path / "run", {})
+    for resume in (False, True):
+        found = fit(
+            linear_model(),
+            linear_data(),
+            Gaussian(NOISE),
+            key=jr.key(7),
+            num_epochs=2,
+            run=Run(run, resume=resume),
+            validation=Validation(linear_data(), early_stopping=EarlyStopping()),
+            mesh=jax.make_mesh((1,), ("fsdp",)),
+        )
+        arrays = jax.tree.leaves(eqx.filter(found.model, eqx.is_array))
+        assert arrays and all(isinstance(a, jax.Array) for a in arrays)
+    assert saved and all(isinstance(a, np.ndarray) for a in saved)
 
 
 TREE = {"a": jnp.arange(1000.0), "key": jr.key(3), "empty": jnp.zeros((0, 2)), "f": abs}
