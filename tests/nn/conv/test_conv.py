@@ -466,3 +466,20 @@ def test_bad_input():
         conv2d(x, jnp.ones((5, 5, 2, 2)), padding="VALID")
     with pytest.raises(TypeError, match="forward-mode"):
         jax.jvp(lambda x: conv2d(x, kernel), (x,), (x,))
+
+
+@pytest.mark.parametrize("name, stride", [("extra row", 1), ("row phases", 2)])
+def test_forms_for_all_threads_are_not_those_of_one(name: str, stride: int):
+    """What XLA gives to YNNPACK is on one thread; elsewhere than on x86 nothing is."""
+    x, kernel = jnp.ones((4, 16, 16, 32)), jnp.ones((3, 3, 32, 32))
+
+    def is_for_one(form: str) -> bool:
+        with conv_form(form):
+            run = jax.jit(lambda x, kernel: conv2d(x, kernel, stride=stride))
+            text = run.lower(x, kernel).compile().as_text()
+        assert "convolution(" in text
+        return "ynn_fusion" in text
+
+    if not is_for_one("direct"):
+        pytest.skip("this XLA has no convolutions of YNNPACK's")
+    assert not is_for_one(name)

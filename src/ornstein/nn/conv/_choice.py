@@ -87,14 +87,15 @@ def conv_form(name: str) -> Iterator[None]:
     keeps the forms that it has. Where a shape has no such form, it takes its own.
 
     Args:
-        name: `"direct"`, `"filled"`, `"band"`, `"flipped band"`, `"shifts"`,
-            `"flipped shifts"`, `"winograd"` or `"phases"`.
+        name: `"direct"`, `"extra row"`, `"row phases"`, `"filled"`, `"band"`,
+            `"flipped band"`, `"shifts"`, `"flipped shifts"`, `"winograd"` or
+            `"phases"`.
 
     Raises:
         ValueError: for another name.
     """
-    known = ("direct", "filled", "band", "flipped band", "shifts")
-    known += ("flipped shifts", "winograd", "phases")
+    known = ("direct", "extra row", "row phases", "filled", "band", "flipped band")
+    known += ("shifts", "flipped shifts", "winograd", "phases")
     if name not in known:
         raise ValueError(f"`name` must be one of {', '.join(known)}, got {name!r}.")
     token = _preferred.set(name)

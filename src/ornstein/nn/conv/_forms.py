@@ -21,7 +21,7 @@ from jax import lax
 from jax.typing import DTypeLike
 
 from ..._types import Array
-from . import _winograd
+from . import _threads, _winograd
 from ._choice import Face, Form, Forms, Suits, choose
 from ._geometry import Geometry, Pads
 from ._products import (
@@ -276,13 +276,17 @@ def _flipped(suits: Suits) -> Suits:
 
 CONV: Forms = {
     "direct": Form(_direct_conv, _always),
+    "extra row": Form(_threads.extended_conv, _threads.is_extendable),
+    "row phases": Form(_threads.row_phases_conv, _threads.is_strided),
     "filled": Form(_filled_conv, _odd_channels),
     "band": Form(BAND.conv, _few_channels),
     "flipped band": Form(_flipped_band_conv, _flipped(_few_pieces)),
     "shifts": Form(SHIFTS.conv, _tiny),
     "winograd": Form(_winograd.conv, _tiles),
 }
-"""XLA's own; bands, of x or towards g; shifted images; Winograd's tiles."""
+"""XLA's own, and on all threads; bands, of x or towards g; shifted images; Winograd's
+tiles.
+"""
 
 INPUT_GRADIENT: Forms = {
     "phases": Form(_phases_input_gradient, _always),
