@@ -468,7 +468,7 @@ def test_bad_input():
         jax.jvp(lambda x: conv2d(x, kernel), (x,), (x,))
 
 
-@pytest.mark.parametrize("name, stride", [("extra row", 1), ("row phases", 2)])
+@pytest.mark.parametrize(("name", "stride"), [("extra row", 1), ("row phases", 2)])
 def test_forms_for_all_threads_are_not_those_of_one(name: str, stride: int):
     """What XLA gives to YNNPACK is on one thread; elsewhere than on x86 nothing is."""
     x, kernel = jnp.ones((4, 16, 16, 32)), jnp.ones((3, 3, 32, 32))
