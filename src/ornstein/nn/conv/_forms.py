@@ -34,6 +34,7 @@ from ._products import (
     band_waste,
     shifts_bytes,
     shifts_kernel_gradient,
+    sums_conv,
 )
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
@@ -47,6 +48,7 @@ _MOST_PIECES = 16
 
 # Beyond these what a form makes of the images is not worth its memory.
 _MOST_BAND = 40  # channels times the waste
+_MOST_SUMMED = 16  # channels out
 _MOST_SHIFTED_PIXELS = 16  # of the output, for all images at once
 _MOST_SHIFTED_BYTES = 2**24  # of one image
 
@@ -258,6 +260,10 @@ _tiny: Suits = lambda geometry, *_: (
     math.prod(geometry.out_shape) <= _MOST_SHIFTED_PIXELS
 )
 
+_few_out: Suits = lambda geometry, num_in, num_out, dtype: (
+    geometry.stride == 1 and num_out <= min(num_in, _MOST_SUMMED)
+)
+
 _fits: Suits = lambda geometry, num_in, num_out, dtype: (
     shifts_bytes(geometry, num_in, dtype) <= _MOST_SHIFTED_BYTES
 )
@@ -282,10 +288,11 @@ CONV: Forms = {
     "band": Form(BAND.conv, _few_channels),
     "flipped band": Form(_flipped_band_conv, _flipped(_few_pieces)),
     "shifts": Form(SHIFTS.conv, _tiny),
+    "sums": Form(sums_conv, _few_out),
     "winograd": Form(_winograd.conv, _tiles),
 }
-"""XLA's own, and on all threads; bands, of x or towards g; shifted images; Winograd's
-tiles.
+"""XLA's own, and on all threads; bands, of x or towards g; shifted images; sums of what
+is shifted; Winograd's tiles.
 """
 
 INPUT_GRADIENT: Forms = {

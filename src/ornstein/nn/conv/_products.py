@@ -93,6 +93,23 @@ def shifts_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     return total
 
 
+def sums_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
+    """The convolution at stride 1: all taps' products at each pixel, then their sums.
+
+    For few channels out: in one product they have as many columns as there are taps.
+    """
+    (high, wide, num_in, num_out), (height, width) = kernel.shape, geometry.out_shape
+    x = padded(x, *geometry.pads)
+    taps = x @ kernel.transpose(2, 0, 1, 3).reshape(num_in, high * wide * num_out)
+    taps = taps.reshape(*x.shape[:3], high, wide, num_out)
+    met = [
+        taps[:, i : i + height, j : j + width, i, j]
+        for i in range(high)
+        for j in range(wide)
+    ]
+    return sum(met[1:], met[0])
+
+
 def shifts_bytes(geometry: Geometry, num_in: int, dtype: DTypeLike) -> int:
     """What `SHIFTS` makes of one image."""
     num_met = math.prod(geometry.out_shape) * math.prod(geometry.kernel_shape)
