@@ -206,8 +206,10 @@ def test_what_is_saved_of_a_mesh_is_on_the_host(tmp_path, monkeypatch):
             mesh=jax.make_mesh((1,), ("fsdp",)),
         )
         arrays = jax.tree.leaves(eqx.filter(found.model, eqx.is_array))
-        assert arrays and all(isinstance(a, jax.Array) for a in arrays)
-    assert saved and all(isinstance(a, np.ndarray) for a in saved)
+        assert arrays
+        assert all(isinstance(a, jax.Array) for a in arrays)
+    assert saved
+    assert all(isinstance(a, np.ndarray) for a in saved)
 
 
 TREE = {"a": jnp.arange(1000.0), "key": jr.key(3), "empty": jnp.zeros((0, 2)), "f": abs}
