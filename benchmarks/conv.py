@@ -198,11 +198,13 @@ def operands(
 def choose(repeats: int, *, only_missing: bool) -> None:
     """Measure every form, and write down the speeds for this processor.
 
-    With `only_missing`, of the shapes of which some form has none.
+    With `only_missing`, of the shapes of which some form has none: a provenance more.
     """
     path = Path(_choice.__file__).with_name(_choice.TABLE)
     table = json.loads(path.read_text()) if path.exists() else {}
-    known = table.get(_choice.processor(), {"shapes": []})["shapes"]
+    before = table.get(_choice.processor(), {"shapes": [], "provenance": []})
+    known = before["shapes"] if only_missing else []
+    provenances = [*before["provenance"], provenance()] if known else [provenance()]
     rows: list[dict[str, Any]] = []
     calls = shapes()
     # Convolutions first: the phases of input gradients are made of them.
@@ -223,7 +225,7 @@ def choose(repeats: int, *, only_missing: bool) -> None:
                 "channels": [*what[:2]],
             }
             old = [row for row in known if shape.items() <= row.items()]
-            if only_missing and old and fns.keys() <= old[0]["gflops"].keys():
+            if old and fns.keys() <= old[0]["gflops"].keys():
                 rows.append(old[0])
                 continue
             speeds = gflops(
@@ -236,7 +238,7 @@ def choose(repeats: int, *, only_missing: bool) -> None:
             speeds = {name: round(speed, 1) for name, speed in speeds.items()}
             rows.append(shape | {"gflops": speeds})
             print(rows[-1], flush=True)
-        table[_choice.processor()] = {"provenance": provenance(), "shapes": rows}
+        table[_choice.processor()] = {"provenance": provenances, "shapes": rows}
         _choice._table = lambda: rows
         _choice._nearest.cache_clear()
     write_table(path, table)
@@ -295,6 +297,8 @@ def main() -> None:
     parser.add_argument("--choose", action="store_true", help="measure them anew")
     parser.add_argument("--missing", action="store_true", help="where forms have none")
     options = parser.parse_args()
+    if options.missing and not options.choose:
+        parser.error("--missing says what --choose measures: give both")
     if options.choose:
         return choose(options.repeats, only_missing=options.missing)
     if options.forms:

@@ -356,6 +356,7 @@ def check_import_is_silent(root: Path) -> Iterator[str]:
         yield f"importing the package changes {changed}"
 
 
+LOOKED_UP = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 OF_MODULES = {*dir(builtins), "__file__", "__path__", "__annotations__"}
 OF_MODULES |= {"__qualname__", "__module__"}  # which classes look up too
 
@@ -389,7 +390,7 @@ def loaded_in(code: types.CodeType) -> set[str]:
     for part in all_codes(code):
         steps = list(dis.get_instructions(part))
         own = {i.argval for i in steps if i.opname == "STORE_NAME"}
-        loads = {i.argval for i in steps if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        loads = {i.argval for i in steps if i.opname in LOOKED_UP}
         found |= loads - own
     return found
 

@@ -1,7 +1,6 @@
 """What lies on several devices or in several processes, put together."""
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +18,12 @@ def gathered(tree: PyTree, mesh: Mesh | None) -> PyTree:
     """The arrays of a tree, whole, on this process's first device."""
     if mesh is None:
         return tree
-    here = lambda leaf: jax.device_put(leaf) if isinstance(leaf, np.ndarray) else leaf
-    return jax.tree.map(here, on_host(tree, mesh))
+    place = lambda was, host: (
+        jax.device_put(host)
+        if isinstance(was, jax.Array) and isinstance(host, np.ndarray)
+        else host
+    )
+    return jax.tree.map(place, tree, on_host(tree, mesh))
 
 
 def on_host(tree: PyTree, mesh: Mesh | None) -> PyTree:
@@ -48,11 +51,15 @@ def _is_apart(leaf: Any) -> bool:
 
 def _in_parts(indices: list[int], num_bytes: Callable[[int], int]) -> list[list[int]]:
     """Neighbours that have few bytes together, or one alone."""
-    ends = itertools.accumulate(map(num_bytes, indices))
-    parts: dict[int, list[int]] = {}
-    for i, end in zip(indices, ends, strict=True):
-        parts.setdefault(end // _BYTES_AT_ONCE, []).append(i)
-    return list(parts.values())
+    parts: list[list[int]] = []
+    room = 0
+    for i in indices:
+        room -= num_bytes(i)
+        if room < 0:
+            parts.append([])
+            room = _BYTES_AT_ONCE - num_bytes(i)
+        parts[-1].append(i)
+    return parts
 
 
 def _of_this_process(leaf: Any) -> Any:

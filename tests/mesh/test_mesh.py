@@ -63,6 +63,7 @@ def test_no_device_holds_the_whole_to_save_it(on_eight: dict):
     """
     found = on_eight["bytes of saving"]
     assert found["before"] == found["saving"]
+    assert found["parts"] == [[0], [1], [2, 3]]
 
 
 @pytest.mark.parametrize("mesh", ["fsdp=4", "one device"])

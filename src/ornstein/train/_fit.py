@@ -13,7 +13,6 @@ import optax
 from jax.sharding import Mesh
 
 from .._files import lock_folder
-from .._gather import gathered
 from .._kinds import check_key, check_kind
 from .._mesh import (
     ROWS,
@@ -24,6 +23,7 @@ from .._mesh import (
     fingerprint,
     first_writes,
     part_of,
+    put_parameters,
 )
 from .._tree import on_device
 from .._types import PRNGKeyArray, PyTree
@@ -349,7 +349,7 @@ def fit(
         validation=validation,
         run=run,
         callbacks=callbacks,
-        start=trainer.init(params, state),
+        start=trainer.init(put_parameters(params, mesh), state),
         started=time.monotonic(),
     )
     with contextlib.ExitStack() as stack:
@@ -358,7 +358,6 @@ def fit(
             first_writes(mesh, lambda: stack.enter_context(alone) or b"")
             session.resume() if run.resume else session.refuse_used_run()
         found = session.train()
-    found = gathered(found, mesh)
     model, likelihood = trainer.combine(found.params)
     ema = None if found.ema is None else trainer.combine(found.ema)
     history = session.history.arrays()

@@ -16,6 +16,7 @@ from .._gather import gathered, on_host
 from .._memory import room_for
 from .._mesh import agreed, first_reads, first_writes, part_of, writes
 from .._sentence import Choice, Sentence
+from .._tree import on_device
 from .._types import PRNGKeyArray, PyTree
 from ._check import describe_failure
 from ._early_stopping import Best
@@ -206,9 +207,10 @@ class Session:
                 if self.is_between_steps:
                     self._save()
                 raise
+        kept, epoch = self._kept(), len(self.history.records)
         if self.best is not None and self.best.found:
-            return Trained(*self.best.params, self.best.epoch)
-        return Trained(*self._kept(), len(self.history.records))
+            kept, epoch = self.best.params, self.best.epoch
+        return Trained(*on_device(kept), epoch)
 
     def _kept(self) -> tuple[PyTree, eqx.nn.State | None, PyTree | None]:
         """What is returned of an epoch."""

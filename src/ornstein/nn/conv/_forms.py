@@ -7,10 +7,11 @@ of x, k and g, and its partial derivatives are
 - `input_gradient(g, k)`, of the shape of x: also the transposed convolution;
 - `kernel_gradient(x, g)`, of the shape of k.
 
-XLA's CPU backend is fast only on what an ordinary network's forward pass contains:
-NHWC images, HWIO kernels, undilated images. Its own gradients are about 40 times
-slower inside a loop (jax issue 12868), hence this file. Which of a face's forms is the
-fastest depends on the shape and on the processor: `_choice.py` has it measured.
+XLA's CPU backend is fast at most on what an ordinary network's forward pass contains
+(and not on all of that: `_threads.py`): NHWC images, HWIO kernels, undilated images.
+Its own gradients are about 40 times slower inside a loop (jax issue 12868), hence this
+file. Which of a face's forms is the fastest depends on the shape and on the processor:
+`_choice.py` has it measured.
 """
 
 import math
@@ -48,7 +49,7 @@ _MOST_PIECES = 16
 
 # Beyond these what a form makes of the images is not worth its memory.
 _MOST_BAND = 40  # channels times the waste
-_MOST_SUMMED = 16  # channels out
+_MOST_SUMMED = 4  # taps' products at a pixel, for each channel in
 _MOST_SHIFTED_PIXELS = 16  # of the output, for all images at once
 _MOST_SHIFTED_BYTES = 2**24  # of one image
 
@@ -261,7 +262,9 @@ _tiny: Suits = lambda geometry, *_: (
 )
 
 _few_out: Suits = lambda geometry, num_in, num_out, dtype: (
-    geometry.stride == 1 and num_out <= min(num_in, _MOST_SUMMED)
+    geometry.stride == 1
+    and math.prod(geometry.kernel_shape) * num_out <= _MOST_SUMMED * num_in
+    and jnp.finfo(dtype).bits >= 32
 )
 
 _fits: Suits = lambda geometry, num_in, num_out, dtype: (
@@ -281,9 +284,9 @@ def _flipped(suits: Suits) -> Suits:
 
 
 CONV: Forms = {
-    "direct": Form(_direct_conv, _always),
     "extra row": Form(_threads.extended_conv, _threads.is_extendable),
     "row phases": Form(_threads.row_phases_conv, _threads.is_strided),
+    "direct": Form(_direct_conv, _always),
     "filled": Form(_filled_conv, _odd_channels),
     "band": Form(BAND.conv, _few_channels),
     "flipped band": Form(_flipped_band_conv, _flipped(_few_pieces)),
@@ -291,8 +294,9 @@ CONV: Forms = {
     "sums": Form(sums_conv, _few_out),
     "winograd": Form(_winograd.conv, _tiles),
 }
-"""XLA's own, and on all threads; bands, of x or towards g; shifted images; sums of what
-is shifted; Winograd's tiles.
+"""XLA's own, on all threads and as it is; bands, of x or towards g; shifted images;
+sums of what is shifted; Winograd's tiles. The first are taken where they are as fast:
+the table does not know how many threads there are.
 """
 
 INPUT_GRADIENT: Forms = {

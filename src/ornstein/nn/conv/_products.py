@@ -1,7 +1,7 @@
 """Convolutions as one matrix product each, for a CPU.
 
 `rows(x) @ matrix(k)`, whose adjoints are `rows`' transpose of `g @ matrix(k).T` and
-`matrix`' transpose of `rows(x).T @ g`. Eigen's convolution, which XLA runs on a CPU,
+`matrix`' transpose of `rows(x).T @ g`. Eigen's convolution, which XLA may run on a CPU,
 copies each output pixel's window one tap at a time and multiplies matrices with as many
 columns as there are channels: with few channels both are slow.
 """
