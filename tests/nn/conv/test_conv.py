@@ -485,6 +485,7 @@ def test_forms_for_all_threads_are_not_those_of_one(name: str, stride: int):
     assert not is_for_one(name)
 
 
+@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("num_out", [2, 32])
