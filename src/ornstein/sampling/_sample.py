@@ -93,13 +93,13 @@ def sample(
     gradients cancels in part: chains come out less wide by it, where all rows are
     shuffled together `noise_ratio` (of random rows in memory) is a bound, and what is
     left pulls chains apart, so that R-hat errs upwards. `SGNHT` takes off noise as if
-    all were there: few chains of it come out too narrow (one had 0.87 of a linear
-    model's standard deviation, four 1.09). `SGHMC(noise_estimate=...)` and
+    all were there: one chain of it may come out too narrow (0.93 of a linear model's
+    standard deviation for 1.20 in memory, four 1.15). `SGHMC(noise_estimate=...)` and
     `ConstantSGD` would have two thirds of it, and are refused. All chains read from the
     same `shuffle_buffer` of rows at a time. **Where it does not hold all of them, and
-    they were written sorted, chains move together: six times too wide in a linear
-    model, with an R-hat of 1.00, a larger ESS and the same `noise_ratio`.** A note
-    says where that may be.
+    they were written sorted, chains move together: seven times too wide in a linear
+    model, with an R-hat of 1.00, a larger ESS and the same `noise_ratio`**
+    (`benchmarks/streamed_chains.py`). A note says where that may be.
 
     Args:
         model: any network; a `Deterministic` is taken for its network.
