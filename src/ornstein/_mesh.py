@@ -205,6 +205,16 @@ def put_parameters(tree: PyTree, mesh: Mesh | None) -> PyTree:
     return jax.tree.map(lambda a: place(a) if eqx.is_array(a) else a, tree)
 
 
+def cut_here(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """`put_parameters`, before a state is made of them: in one process.
+
+    Of what lies in several nothing is made outside of a program.
+    """
+    if mesh is not None and mesh.is_multi_process:
+        return tree
+    return put_parameters(tree, mesh)
+
+
 def as_parameters(tree: PyTree, mesh: Mesh | None) -> PyTree:
     """Within a program: what `put_parameters` does."""
     if mesh is None:

@@ -68,11 +68,16 @@ def bytes_of_saving() -> dict[str, list]:
     jax.block_until_ready(cut)
 
     def held() -> list[int]:
-        found = dict.fromkeys(jax.devices(), 0)
-        for array in jax.live_arrays():
-            for shard in array.addressable_shards:
-                found[shard.device] += shard.data.nbytes
-        return list(found.values())
+        """Of buffers, as views of a shard are arrays, too."""
+        buffers = {
+            (shard.device.id, shard.data.unsafe_buffer_pointer()): shard.data.nbytes
+            for array in jax.live_arrays()
+            for shard in array.addressable_shards
+        }
+        found = [0] * jax.device_count()
+        for (device, _), num_bytes in buffers.items():
+            found[device] += num_bytes
+        return found
 
     before = held()
     host = _gather.on_host(cut, mesh)

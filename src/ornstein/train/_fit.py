@@ -19,11 +19,11 @@ from .._mesh import (
     check_divides,
     check_same,
     checked_mesh,
+    cut_here,
     everywhere,
     fingerprint,
     first_writes,
     part_of,
-    put_parameters,
 )
 from .._tree import on_device
 from .._types import PRNGKeyArray, PyTree
@@ -349,7 +349,7 @@ def fit(
         validation=validation,
         run=run,
         callbacks=callbacks,
-        start=trainer.init(put_parameters(params, mesh), state),
+        start=trainer.init(cut_here(params, mesh), state),
         started=time.monotonic(),
     )
     with contextlib.ExitStack() as stack:
