@@ -276,7 +276,7 @@ class BatchPotential(AbstractPotential):
 
     For kernels whose step looks at one batch: it is the same however often a step asks.
 
-    Args:
+    Attributes:
         potential: of the whole data.
         x: inputs of the batch.
         y: their targets.
