@@ -34,11 +34,13 @@ def blocks_of(page: str, language: str) -> list[str]:
 
 
 def shell(page: str, options: str) -> None:
-    """The page's own commands, with more options for `train`."""
+    """The page's own commands, with more options for `train`, and few samples."""
     for line in "".join(blocks_of(page, "bash")).splitlines():
         program, command, *words = shlex.split(line)
         assert program == "ornstein", line
         added = shlex.split(options) if command == "train" else []
+        if command == "sample":
+            added = ["--num-samples", "10", "--num-warmup", "10"]
         assert main([command, *words, *added]) == 0, line
 
 
