@@ -5,8 +5,9 @@
 Prints milliseconds a call (median, compiling apart) and ratios. On 2 quiet cores,
 "gradient in a scan / outside" should be near 1 for ours, and near 40 for XLA's. With
 `--choose` it measures every form of every convolution of the networks in `nn`, in a
-scan, and writes what this kind of processor takes into `nn/conv/measured.json` (some
-ten minutes). With `--forms` it prints the GFLOP/s of the form taken for the 3×3 shapes,
+scan, and writes what this kind of processor takes into `nn/conv/measured.json` (half
+an hour of two cores of an AMD EPYC with AVX2; with `--missing` where a form has no
+speed yet). With `--forms` it prints the GFLOP/s of the form taken for the 3×3 shapes,
 in a scan and outside.
 """
 

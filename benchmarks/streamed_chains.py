@@ -5,7 +5,7 @@
 A linear model of known posterior, whose rows are in 20 `.npz` files: standard deviation
 of the samples about the posterior's mode over the posterior's, R-hat and effective
 sample size, mean and standard error over three seeds. *All* and *a fifth* are how many
-rows the buffer holds; *sorted* files are sorted by their targets. One kernel that is
+rows the buffer holds; *sorted* files are sorted by x y. One kernel that is
 refused over rows on disk, SGHMC with `noise_estimate`, is let through here to show why.
 """
 

@@ -97,7 +97,7 @@ def sample(
     standard deviation for 1.20 in memory, four 1.15). `SGHMC(noise_estimate=...)` and
     `ConstantSGD` would have two thirds of it, and are refused. All chains read from the
     same `shuffle_buffer` of rows at a time. **Where it does not hold all of them, and
-    they were written sorted, chains move together: seven times too wide in a linear
+    they were written sorted, chains move together: seven times as wide in a linear
     model, with an R-hat of 1.00, a larger ESS and the same `noise_ratio`**
     (`benchmarks/streamed_chains.py`). A note says where that may be.
 

@@ -207,10 +207,9 @@ class Session:
                 if self.is_between_steps:
                     self._save()
                 raise
-        kept, epoch = self._kept(), len(self.history.records)
         if self.best is not None and self.best.found:
-            kept, epoch = self.best.params, self.best.epoch
-        return Trained(*on_device(kept), epoch)
+            return Trained(*on_device(self.best.params), self.best.epoch)
+        return Trained(*on_device(self._kept()), len(self.history.records))
 
     def _kept(self) -> tuple[PyTree, eqx.nn.State | None, PyTree | None]:
         """What is returned of an epoch."""

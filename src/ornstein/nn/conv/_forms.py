@@ -18,13 +18,12 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jax.typing import DTypeLike
 
 from ..._types import Array
 from . import _threads, _winograd
 from ._choice import Face, Form, Forms, Suits, choose
-from ._geometry import Geometry, Pads
+from ._geometry import Geometry
 from ._products import (
     BAND,
     IMAGE,
@@ -37,8 +36,7 @@ from ._products import (
     shifts_kernel_gradient,
     sums_conv,
 )
-
-_LAYOUT = ("NHWC", "HWIO", "NHWC")
+from ._xla import convolve
 
 # The input gradient of a band adds up its pieces in one loop that asks of each pixel
 # which of them it is in. Inside a network that loop is repeated where its result is
@@ -54,19 +52,6 @@ _MOST_SHIFTED_PIXELS = 16  # of the output, for all images at once
 _MOST_SHIFTED_BYTES = 2**24  # of one image
 
 
-def _convolve(
-    x: Array, kernel: Array, stride: int, pads: Pads, kernel_dilation: int = 1
-) -> Array:
-    return lax.conv_general_dilated(
-        x,
-        kernel,
-        (stride, stride),
-        pads,
-        rhs_dilation=(kernel_dilation, kernel_dilation),
-        dimension_numbers=_LAYOUT,
-    )
-
-
 def _flip(kernel: Array) -> Array:
     """The kernel of the input gradient at stride 1, and back."""
     return jnp.flip(kernel, (0, 1)).swapaxes(2, 3)
@@ -76,7 +61,7 @@ def _flip(kernel: Array) -> Array:
 
 
 def plain_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
-    return _convolve(x, kernel, geometry.stride, geometry.pads)
+    return convolve(x, kernel, geometry.stride, geometry.pads)
 
 
 def plain_input_gradient(geometry: Geometry, g: Array, kernel: Array) -> Array:
@@ -157,7 +142,7 @@ def forms_of_all(
 
 
 def _direct_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
-    return _convolve(x, kernel, geometry.stride, geometry.pads)
+    return convolve(x, kernel, geometry.stride, geometry.pads)
 
 
 def _filled_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
@@ -226,7 +211,7 @@ def _direct_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
             strict=True,
         )
     )
-    dk = _convolve(
+    dk = convolve(
         x.transpose(3, 1, 2, 0), g.transpose(1, 2, 0, 3), 1, pads, geometry.stride
     )
     return dk.transpose(1, 2, 0, 3)

@@ -12,13 +12,13 @@ last, on two cores of an AMD EPYC with AVX2:
     28×28, 32 to 32, stride 2, in a scan        19         10      6.5
 """
 
-from jax import lax, numpy as jnp
+from jax import numpy as jnp
 from jax.typing import DTypeLike
 
 from ..._types import Array
-from ._geometry import Geometry, Pads
+from ._geometry import Geometry
+from ._xla import convolve
 
-_LAYOUT = ("NHWC", "HWIO", "NHWC")
 _MOST_CHANNELS = 16
 """Up to which Eigen has convolutions as they are."""
 _MOST_EXTRA = 1 / 4
@@ -40,7 +40,7 @@ def extended_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
     rows = geometry.out_shape[0]
     (low, high), columns = geometry.pads
     extra = geometry.image_shape[0] + 1 - rows
-    y = _convolve(x, kernel, (1, 1), ((low, high + extra), columns))
+    y = convolve(x, kernel, 1, ((low, high + extra), columns))
     return y[:, :rows]
 
 
@@ -69,9 +69,5 @@ def row_phases_conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
             continue
         before = -((first - low - phase) // stride)
         after = num_rows - part.shape[1] - before + taps.shape[0] - 1
-        total += _convolve(part, taps, (1, stride), ((before, after), columns))
+        total += convolve(part, taps, (1, stride), ((before, after), columns))
     return total[:, :rows]
-
-
-def _convolve(x: Array, kernel: Array, strides: tuple[int, int], pads: Pads) -> Array:
-    return lax.conv_general_dilated(x, kernel, strides, pads, dimension_numbers=_LAYOUT)
