@@ -31,6 +31,7 @@ from ..train import (
     Stop,
     Validation,
     fit,
+    muon,
     nesterov,
 )
 from ._recipe import Recipe
@@ -268,6 +269,8 @@ def _optimisers(options: TrainingOptions) -> dict[str, Rule] | IVON:
         )
     if options.optimiser == "nesterov":
         return {"weights": nesterov(decay), "noise": nesterov()}
+    if options.optimiser == "muon":
+        return {"weights": muon(decay), "noise": optax.adam}
     if decay == 0:
         return {"weights": optax.adam, "noise": optax.adam}
     # Biases stay free, and so do the scales of likelihoods.

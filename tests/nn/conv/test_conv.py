@@ -14,6 +14,7 @@ from ornstein.nn import conv2d, conv2d_transpose
 from ornstein.nn.conv import (
     _choice,
     _products,
+    _split,
     _winograd,
     conv_form,
     forms_of_all,
@@ -122,6 +123,7 @@ def test_every_form_is_the_convolution(
 ):
     """Also of shapes for which it is never the fastest; shifts one image at a time."""
     monkeypatch.setattr(_products, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(_split, "_CHUNK_BYTES", 1)
     x, kernel = random_pair(getkey(), images=images, taps=taps, channels=channels)
     conv = functools.partial(reference, stride=stride, padding=padding)
     with recorded_convs() as calls:

@@ -88,14 +88,14 @@ def conv_form(name: str) -> Iterator[None]:
 
     Args:
         name: `"direct"`, `"extra row"`, `"row phases"`, `"filled"`, `"band"`,
-            `"flipped band"`, `"shifts"`, `"flipped shifts"`, `"sums"`, `"winograd"`
-            or `"phases"`.
+            `"flipped band"`, `"shifts"`, `"flipped shifts"`, `"split taps"`, `"sums"`,
+            `"winograd"` or `"phases"`.
 
     Raises:
         ValueError: for another name.
     """
     known = ("direct", "extra row", "row phases", "filled", "band", "flipped band")
-    known += ("shifts", "flipped shifts", "sums", "winograd", "phases")
+    known += ("shifts", "flipped shifts", "split taps", "sums", "winograd", "phases")
     if name not in known:
         raise ValueError(f"`name` must be one of {', '.join(known)}, got {name!r}.")
     token = _preferred.set(name)

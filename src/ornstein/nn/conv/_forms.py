@@ -36,6 +36,7 @@ from ._products import (
     shifts_kernel_gradient,
     sums_conv,
 )
+from ._split import split_bytes, split_kernel_gradient
 from ._xla import convolve
 
 # The input gradient of a band adds up its pieces in one loop that asks of each pixel
@@ -256,6 +257,10 @@ _fits: Suits = lambda geometry, num_in, num_out, dtype: (
     shifts_bytes(geometry, num_in, dtype) <= _MOST_SHIFTED_BYTES
 )
 
+_splits: Suits = lambda geometry, *what: (
+    geometry.kernel_shape[0] > 1 and split_bytes(geometry, *what) <= _MOST_SHIFTED_BYTES
+)
+
 _tiles: Suits = lambda geometry, num_in, num_out, dtype: _winograd.suits(
     geometry, dtype
 )
@@ -293,6 +298,7 @@ KERNEL_GRADIENT: Forms = {
     "direct": Form(_direct_kernel_gradient, _always),
     "shifts": Form(shifts_kernel_gradient, _fits),
     "flipped shifts": Form(_flipped_shifts_kernel_gradient, _flipped(_fits)),
+    "split taps": Form(split_kernel_gradient, _splits),
     "band": Form(BAND.kernel_gradient, _few_channels),
     "flipped band": Form(_flipped_band_kernel_gradient, _flipped(_few_channels)),
     "winograd": Form(_winograd.kernel_gradient, _tiles),

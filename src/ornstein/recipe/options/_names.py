@@ -30,7 +30,7 @@ StemName = Literal["none", "patches"]
 NormName = Literal["batch", "frn", "none"]
 CurvatureName = Literal["auto", "full", "last-layer", "diagonal"]
 MixtureKLName = Literal["mean", "monte-carlo"]
-OptimiserName = Literal["adam", "ivon", "nesterov"]
+OptimiserName = Literal["adam", "ivon", "muon", "nesterov"]
 """What `--optimiser` takes."""
 ScheduleName = Literal["cosine", "constant", "linear"]
 SolverName = Literal[

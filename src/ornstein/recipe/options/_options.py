@@ -299,14 +299,16 @@ class TrainingOptions:
         learning_rate: at its peak. Of ivon the weights'; a learned scale of the
             likelihood then moves by Adam at a tenth of it.
         noise_learning_rate: of the nodes' distribution; --learning-rate by default.
-        optimiser: adam; SGD with Nesterov momentum of 0.9; or ivon, natural gradients
-            of mean-field under a gaussian or fan-in prior.
+        optimiser: adam; muon, whose steps of matrices and kernels are orthogonal;
+            SGD with Nesterov momentum of 0.9; or ivon, natural gradients of mean-field
+            under a gaussian or fan-in prior.
         init_hessian: of ivon: a first guess at the curvature of an example's loss,
             which sets the standard deviations of the weights at first.
         empirical_bayes: of ivon: fit the prior's scale to the data once an epoch; with
             --prior fan-in that of each array of weights.
-        weight_decay: stands in for the prior of models without one. With adam AdamW's,
-            of matrices and kernels; with nesterov a gradient of all weights and biases.
+        weight_decay: stands in for the prior of models without one. With adam and
+            muon AdamW's, of matrices and kernels; with nesterov a gradient of all
+            weights and biases.
         schedule: what the learning rate does after its peak. linear falls from half of
             the run to nine tenths, to a hundredth; the nodes' rate then stays.
         kl_weight: 1 is the bound on the evidence.
