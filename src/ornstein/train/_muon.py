@@ -42,8 +42,8 @@ def muon(weight_decay: float = 0.0) -> Rule:
     """
 
     def rule(rate: optax.ScalarOrSchedule) -> optax.GradientTransformation:
-        of_vectors = lambda step: _VECTORS_RATE * (
-            rate(step) if callable(rate) else rate
+        of_vectors = lambda step: (
+            _VECTORS_RATE * (rate(step) if callable(rate) else rate)
         )
         return optax_muon(
             rate,

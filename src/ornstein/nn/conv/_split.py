@@ -39,9 +39,7 @@ def split_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     return lax.scan(add, total, (xs, gs))[0]
 
 
-def split_bytes(
-    geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike
-) -> int:
+def split_bytes(geometry: Geometry, num_in: int, num_out: int, dtype: DTypeLike) -> int:
     """What it makes of one image."""
     (taps_high, taps_wide), (height, width) = geometry.kernel_shape, geometry.out_shape
     num = num_in * taps_wide * min(geometry.stride, taps_high) + num_out * taps_high
