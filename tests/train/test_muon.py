@@ -10,8 +10,9 @@ import pytest
 
 from ornstein import nn
 from ornstein.data import Split
-from ornstein.functions import Deterministic, MeanField
+from ornstein.functions import Deterministic, Ensemble, ImplicitBNN, MeanField
 from ornstein.likelihood import Gaussian
+from ornstein.prior import fan_in_prior
 from ornstein.train import fit, muon
 
 RATE = 0.01
@@ -24,11 +25,10 @@ def first_step(params):
     return grads, updates
 
 
-def matrices(a):
-    """(how many, rows, columns), as the docstring of `muon` reads the axes."""
-    if a.ndim in (2, 4):
-        a = a[None]
-    return np.asarray(a.reshape(len(a), -1, a.shape[-1]), np.float64)
+def matrices(a, num_axes):
+    """(how many, rows, columns), out features last."""
+    num = a.size // int(np.prod(a.shape[a.ndim - num_axes :]))
+    return np.asarray(a.reshape(num, -1, a.shape[-1]), np.float64)
 
 
 def assert_orthogonal(g, step):
@@ -41,12 +41,76 @@ def assert_orthogonal(g, step):
     assert 0.6 < np.sqrt(np.mean(step**2)) / (0.2 * RATE) < 1.3
 
 
-@pytest.mark.parametrize("shape", [(12, 30), (3, 12, 7), (3, 3, 4, 8), (2, 3, 3, 4, 8)])
-def test_steps_are_orthogonal(shape):
-    """All singular values alike, in the gradient's directions; also of each mode."""
-    grads, updates = first_step({"a": jnp.zeros(shape)})
-    for g, step in zip(*map(matrices, (grads["a"], updates["a"])), strict=True):
+LAYERS = {
+    "linear": lambda key: nn.Linear(12, 30, key=key),
+    "tall": lambda key: nn.Linear(30, 12, key=key),
+    "kernel": lambda key: nn.Conv2d(4, 8, 3, key=key),
+    "transposed": lambda key: nn.ConvTranspose2d(4, 8, 3, key=key),
+    "equinox": lambda key: eqx.nn.Linear(7, 12, key=key),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("members", [(), (3,), (2, 2)])
+def test_steps_are_orthogonal(name, members):
+    """All singular values alike, in the gradient's directions; of each member alone."""
+    make = LAYERS[name]
+    layer = make(jr.key(0))
+    for size in members:
+        layer = jax.tree.map(lambda a, n=size: jnp.stack([a] * n), layer)
+    params = eqx.filter(layer, eqx.is_inexact_array)
+    grads, updates = first_step(params)
+    num_axes = make(jr.key(0)).weight.ndim
+    for g, step in zip(
+        matrices(grads.weight, num_axes),
+        matrices(updates.weight, num_axes),
+        strict=True,
+    ):
         assert_orthogonal(g, step)
+    adam = optax.nadam(RATE / 4)
+    by_adam, _ = adam.update(grads, adam.init(params))
+    np.testing.assert_allclose(updates.bias, by_adam.bias, rtol=1e-4)
+
+
+class Normed(eqx.Module):
+    first: nn.Linear
+    norm: nn.FilterResponseNorm
+    last: nn.Linear
+
+    def __init__(self, key):
+        self.first = nn.Linear(6, 5, key=key)
+        self.norm = nn.FilterResponseNorm(5)
+        self.last = nn.Linear(5, 2, key=key)
+
+    def __call__(self, x):
+        return self.last(self.norm(self.first(x)))
+
+
+def test_members_move_as_if_alone():
+    """Biases and norms of an ensemble are no matrices, nested or not."""
+    model = Ensemble([Normed(key) for key in jr.split(jr.key(0), 3)])
+    params = eqx.filter(model, eqx.is_inexact_array)
+    grads, updates = first_step(params)
+    rule = muon()(RATE)
+    first = lambda tree: jax.tree.map(lambda a: a[0], tree)
+    own, _ = rule.update(first(grads), rule.init(first(params)), first(params))
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7),
+        first(updates),
+        own,
+    )
+
+
+def test_nodes_and_bare_arrays_move_by_adam():
+    """A mixture's means are (components, nodes), and no matrix."""
+    model = ImplicitBNN(nn.MLP(6, 2, (5,), key=jr.key(0)), key=jr.key(0))
+    params = eqx.filter(model.mixture, eqx.is_inexact_array)
+    grads, updates = first_step(params)
+    adam = optax.nadam(RATE / 4)
+    by_adam, _ = adam.update(grads, adam.init(params))
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4), updates, by_adam
+    )
 
 
 def test_kernels_of_equinox_have_their_outputs_first():
@@ -56,7 +120,7 @@ def test_kernels_of_equinox_have_their_outputs_first():
         params = eqx.filter(layer, eqx.is_inexact_array)
         grads, updates = first_step(params)
         kernels = [a.weight.reshape(-1, 4, 45) for a in (grads, updates)]
-        for g, step in zip(*map(matrices, kernels), strict=True):
+        for g, step in zip(*(matrices(a, 2) for a in kernels), strict=True):
             assert_orthogonal(g, step)
         adam = optax.nadam(RATE / 4)
         by_adam, _ = adam.update(grads, adam.init(params))
@@ -79,6 +143,13 @@ def test_vectors_and_spreads_move_by_adam():
             assert_same(leaf, other)
         else:
             assert not np.allclose(leaf, other, rtol=0.1)
+
+
+def test_a_prior_in_the_place_of_a_weight():
+    """`FanInPrior` and its kin have one for each array."""
+    network = nn.MLP(6, 2, (5,), key=jr.key(0))
+    params = eqx.filter(MeanField(network, fan_in_prior(network)), eqx.is_inexact_array)
+    first_step(params)
 
 
 def test_fits():

@@ -15,6 +15,7 @@ from ..likelihood import AbstractLikelihood
 from ..train import (
     ELBO,
     IVON,
+    VECTORS_RATE,
     AbstractSchedule,
     Callback,
     Constant,
@@ -254,7 +255,9 @@ def _rates(options: TrainingOptions) -> dict[str, float]:
     if options.optimiser == "ivon":
         return {"weights": _POINTS_RATE * options.learning_rate}
     noise_rate = options.noise_learning_rate
-    noise_rate = options.learning_rate if noise_rate is None else noise_rate
+    if noise_rate is None:
+        part = VECTORS_RATE if options.optimiser == "muon" else 1.0
+        noise_rate = part * options.learning_rate
     return {"weights": options.learning_rate, "noise": noise_rate}
 
 

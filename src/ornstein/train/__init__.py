@@ -24,7 +24,7 @@ from ._kl_weight import (
     KLWeight as KLWeight,
     UniformSplit as UniformSplit,
 )
-from ._muon import muon as muon
+from ._muon import VECTORS_RATE as VECTORS_RATE, muon as muon
 from ._nonfinite import (
     AbstractOnNonFinite as AbstractOnNonFinite,
     Skip as Skip,

@@ -297,8 +297,10 @@ class TrainingOptions:
         steps: of the optimiser, instead of epochs: rounded up to whole passes.
         batch_size: examples in a step.
         learning_rate: at its peak. Of ivon the weights'; a learned scale of the
-            likelihood then moves by Adam at a tenth of it.
-        noise_learning_rate: of the nodes' distribution; --learning-rate by default.
+            likelihood then moves by Adam at a tenth of it. Of muon the matrices', four
+            times adam's; all else moves by Adam at a quarter of it.
+        noise_learning_rate: of the nodes' distribution; --learning-rate by default,
+            with muon a quarter of it.
         optimiser: adam; muon, whose steps of matrices and kernels are orthogonal;
             SGD with Nesterov momentum of 0.9; or ivon, natural gradients of mean-field
             under a gaussian or fan-in prior.

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ..._sentence import OptionError
 from ...data import kind_of_folder
-from ...train import IVON
+from ...train import IVON, VECTORS_RATE
 from .._recipe import Recipe
 from ..models import HIERARCHICAL, NETWORK_OPTIONS, WHITENED, network_kind
 from ..options import ModelName, ModelOptions, OptimiserName, SolverOptions
@@ -308,6 +308,12 @@ def preset_recipe(
     if optimiser == "ivon":
         kept = {n: v for n, v in found.items() if n not in _ADAM_ALONE}
         found = kept | {"learning_rate": IVON().learning_rate}
+    if optimiser == "muon" and found.get("optimiser", "adam") == "adam":
+        recipe = Recipe().changed(data=data, model=model, **found)
+        return recipe.changed(
+            optimiser="muon",
+            learning_rate=recipe.training.learning_rate / VECTORS_RATE,
+        )
     return Recipe().changed(data=data, model=model, **found)
 
 
