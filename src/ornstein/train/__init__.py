@@ -24,13 +24,12 @@ from ._kl_weight import (
     KLWeight as KLWeight,
     UniformSplit as UniformSplit,
 )
-from ._muon import VECTORS_RATE as VECTORS_RATE, muon as muon
 from ._nonfinite import (
     AbstractOnNonFinite as AbstractOnNonFinite,
     Skip as Skip,
     Stop as Stop,
 )
-from ._optimiser import Rule as Rule
+from ._optimiser import VECTORS_RATE as VECTORS_RATE, Rule as Rule, muon as muon
 from ._run import Run as Run
 from ._schedule import (
     AbstractSchedule as AbstractSchedule,
