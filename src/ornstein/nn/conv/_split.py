@@ -16,7 +16,8 @@ from ._geometry import Geometry
 from ._products import padded
 
 # What is made of the images of one chunk. 128 images in a scan had, in GFLOP/s of two
-# cores (AMD EPYC, AVX2), with so many MB at a time:
+# cores (AMD EPYC, AVX2; such a machine's speed varies by a third), with so many MB at a
+# time:
 #                     1    2    3    6
 #   16×16, 64 channels  57   99   87   80
 #   8×8, 64             65   76   74   53
@@ -53,7 +54,7 @@ def _of_chunk(geometry: Geometry, x: Array, g: Array) -> Array:
     num_in, num_out = x.shape[3], g.shape[3]
     pads = ((0, 0, 0), (0, 0, 0), *((*pad, 0) for pad in geometry.pads))
     x = lax.pad(x.transpose(3, 0, 1, 2), jnp.zeros((), x.dtype), pads)
-    rows: list[Array] = [x] * taps_high
+    by_tap: dict[int, Array] = {}
     # Rows of the image that one phase of the stride has are met by these taps.
     for phase in range(min(stride, taps_high)):
         taps = range(phase, taps_high, stride)
@@ -72,6 +73,5 @@ def _of_chunk(geometry: Geometry, x: Array, g: Array) -> Array:
             -1, len(taps) * num_out
         )
         dk = dk.reshape(taps_wide, num_in, len(taps), num_out)
-        for a, tap in enumerate(taps):
-            rows[tap] = dk[:, :, a]
-    return jnp.stack(rows)
+        by_tap |= {tap: dk[:, :, a] for a, tap in enumerate(taps)}
+    return jnp.stack([by_tap[tap] for tap in range(taps_high)])
