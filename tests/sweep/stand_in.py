@@ -36,8 +36,8 @@ if how == "die":
     os.kill(os.getpid(), signal.SIGKILL)
 count = folder / "count"
 number = int(count.read_text()) if count.exists() else 0
-while number < 10:
-    time.sleep(0.5 if how == "slow" else 0.02)
+while number < (200 if how == "long" else 10):
+    time.sleep(0.5 if how in ("slow", "long") else 0.02)
     number += 1
     count.with_suffix(".new").write_text(str(number))
     count.with_suffix(".new").rename(count)

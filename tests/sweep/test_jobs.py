@@ -262,16 +262,17 @@ def test_ray_carries_out_the_same_runs(tmp_path: Path):
     }
     assert found["1"].said == "it cannot be: write another."
     assert signal.getsignal(signal.SIGTERM) is before
-    (slow,) = jobs_in(tmp_path / "slow", "slow")
+    # Longer than a busy machine takes to tell it, so that it cannot end by itself.
+    (long,) = jobs_in(tmp_path / "long", "long")
 
     def heed() -> None:
-        if (slow.folder / "count").exists():
+        if (long.folder / "count").exists():
             raise Enough
 
     with pytest.raises(Enough):
-        carry_out([slow], Ray(), heed)
-    assert not any(map(is_alive, pids([slow])))
-    assert (slow.folder / "saved").exists()
+        carry_out([long], Ray(), heed)
+    assert not any(map(is_alive, pids([long])))
+    assert (long.folder / "saved").exists()
 
 
 def test_ray_tries_a_run_again_whose_worker_is_lost(tmp_path: Path):
