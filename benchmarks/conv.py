@@ -1,14 +1,16 @@
 """Convolutions inside loops and for many kernels: ours against XLA's own.
 
     python -m benchmarks.conv [--slow | --forms | --choose [--missing]] [--repeats N]
+                              [--networks NAME...]
 
 Prints milliseconds a call (median, compiling apart) and ratios. On 2 quiet cores,
 "gradient in a scan / outside" should be near 1 for ours, and near 40 for XLA's. With
 `--choose` it measures every form of every convolution of the networks in `nn`, in a
 scan, and writes what this kind of processor takes into `nn/conv/measured.json` (half
 an hour of two cores of an AMD EPYC with AVX2; with `--missing` where a form has no
-speed yet). With `--forms` it prints the GFLOP/s of the form taken for the 3×3 shapes,
-in a scan and outside.
+speed yet; with `--networks sdebnn` of those alone). In a process of one core (`taskset
+-c 0`) it writes what such processes take. With `--forms` it prints the GFLOP/s of the
+form taken for the 3×3 shapes, in a scan and outside.
 """
 
 import argparse
@@ -16,7 +18,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -131,31 +133,39 @@ def gflops(
     return {name: operations * num_calls / s / 1e9 for name, s in seconds.items()}
 
 
-def networks() -> Iterator[tuple[Callable, tuple[int, int, int]]]:
+_NETWORKS = ("lenet", "alexnet", "sdebnn", "resnet", "vgg16", "wide-resnet")
+
+
+def networks() -> Iterator[tuple[str, Callable, tuple[int, int, int]]]:
     """Those of `nn` with convolutions, and the images that they are for."""
     keys = iter(jax.random.split(jax.random.key(0), 20))
     at = lambda block: partial(block, 0.5)
-    yield nn.LeNet(key=next(keys)), (28, 28, 1)
-    yield nn.AlexNet(10, key=next(keys)), (224, 224, 3)
-    yield at(nn.ConvBlock(3, 32, key=next(keys))), (28, 28, 3)
-    for channels, size in ((8, 14), (16, 16), (64, 16), (64, 8), (128, 8)):
+    yield "lenet", nn.LeNet(key=next(keys)), (28, 28, 1)
+    yield "alexnet", nn.AlexNet(10, key=next(keys)), (224, 224, 3)
+    yield "sdebnn", at(nn.ConvBlock(3, 32, key=next(keys))), (28, 28, 3)
+    blocks = ((8, 14), (16, 16), (32, 16), (64, 16), (64, 8), (128, 8), (128, 4))
+    for channels, size in blocks:
         width = max(32, channels)
         block = nn.NormedConvBlock(channels, width, key=next(keys))
-        yield at(block), (size, size, channels)
+        yield "sdebnn", at(block), (size, size, channels)
     for depth, size in ((20, 32), (18, 224)):
-        yield nn.ResNet(depth, 10, norm=None, key=next(keys)), (size, size, 3)
+        network = nn.ResNet(depth, 10, norm=None, key=next(keys))
+        yield "resnet", network, (size, size, 3)
     for width in (0.25, 1.0):
-        yield nn.VGG16(10, width=width, norm=None, key=next(keys)), (32, 32, 3)
+        vgg = nn.VGG16(10, width=width, norm=None, key=next(keys))
+        yield "vgg16", vgg, (32, 32, 3)
     for depth, widen in ((16, 2), (28, 10)):
-        yield nn.WideResNet(depth, widen, 10, norm=None, key=next(keys)), (32, 32, 3)
+        wide = nn.WideResNet(depth, widen, 10, norm=None, key=next(keys))
+        yield "wide-resnet", wide, (32, 32, 3)
 
 
-def shapes() -> list[ConvCall]:
+def shapes(names: Sequence[str] = _NETWORKS) -> list[ConvCall]:
     """The convolutions of `networks`, and those that their gradients are made of."""
     with recorded_convs() as calls:
-        for network, image_shape in networks():
-            x = jax.ShapeDtypeStruct((1, *image_shape), jnp.float32)
-            eqx.filter_eval_shape(network, x)
+        for name, network, image_shape in networks():
+            if name in names:
+                x = jax.ShapeDtypeStruct((1, *image_shape), jnp.float32)
+                eqx.filter_eval_shape(network, x)
     calls += [
         ConvCall(
             _forms._phases(call.geometry, call.num_in)[0],
@@ -196,18 +206,21 @@ def operands(
     return pairs, num * each
 
 
-def choose(repeats: int, *, only_missing: bool) -> None:
+def choose(repeats: int, names: Sequence[str], *, only_missing: bool) -> None:
     """Measure every form, and write down the speeds for this processor.
 
     With `only_missing`, of the shapes of which some form has none: a provenance more.
+    Shapes of other networks than `names` stay as they are.
     """
     path = Path(_choice.__file__).with_name(_choice.TABLE)
     table = json.loads(path.read_text()) if path.exists() else {}
-    before = table.get(_choice.processor(), {"shapes": [], "provenance": []})
+    before = table.get(_choice.machine(), {"shapes": [], "provenance": []})
     known = before["shapes"] if only_missing else []
-    provenances = [*before["provenance"], provenance()] if known else [provenance()]
     rows: list[dict[str, Any]] = []
-    calls = shapes()
+    calls = shapes(names)
+    is_all = set(names) == set(_NETWORKS)
+    is_more = bool(known) or not is_all
+    provenances = [*(before["provenance"] if is_more else []), provenance()]
     # Convolutions first: the phases of input gradients are made of them.
     for face, forms in _forms.FORMS.items():
         for call in calls:
@@ -239,10 +252,18 @@ def choose(repeats: int, *, only_missing: bool) -> None:
             speeds = {name: round(speed, 1) for name, speed in speeds.items()}
             rows.append(shape | {"gflops": speeds})
             print(rows[-1], flush=True)
-        table[_choice.processor()] = {"provenance": provenances, "shapes": rows}
         _choice._table = lambda: rows
         _choice._nearest.cache_clear()
+    if not is_all:
+        measured = [_shape(row) for row in rows]
+        rows = [row for row in before["shapes"] if _shape(row) not in measured] + rows
+        rows.sort(key=lambda row: list(_forms.FORMS).index(row["face"]))
+    table[_choice.machine()] = {"provenance": provenances, "shapes": rows}
     write_table(path, table)
+
+
+def _shape(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "gflops"}
 
 
 def write_table(path: Path, table: dict[str, Any]) -> None:
@@ -297,11 +318,18 @@ def main() -> None:
     parser.add_argument("--forms", action="store_true", help="the forms taken")
     parser.add_argument("--choose", action="store_true", help="measure them anew")
     parser.add_argument("--missing", action="store_true", help="where forms have none")
+    parser.add_argument(
+        "--networks",
+        nargs="+",
+        choices=_NETWORKS,
+        default=_NETWORKS,
+        help="whose shapes --choose measures",
+    )
     options = parser.parse_args()
     if options.missing and not options.choose:
         parser.error("--missing says what --choose measures: give both")
     if options.choose:
-        return choose(options.repeats, only_missing=options.missing)
+        return choose(options.repeats, options.networks, only_missing=options.missing)
     if options.forms:
         return forms(options.repeats)
     repeats, num_steps = options.repeats, 10
