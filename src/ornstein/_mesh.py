@@ -39,6 +39,7 @@ _LEAST_CUT = 2**10
 _SHARED: contextvars.ContextVar[Mesh | None] = contextvars.ContextVar(
     "mesh", default=None
 )
+_NUM_PARTS: contextvars.ContextVar[int] = contextvars.ContextVar("parts", default=1)
 
 
 def checked_mesh(mesh: Mesh | None, axes: tuple[str, ...], door: str) -> Mesh | None:
@@ -167,6 +168,24 @@ def over_rows(tree: PyTree, mesh: Mesh | None) -> PyTree:
     sharding = cut(mesh, ROWS)
     at = lambda leaf: jax.lax.with_sharding_constraint(leaf, sharding)
     return jax.tree.map(lambda leaf: at(leaf) if eqx.is_array(leaf) else leaf, tree)
+
+
+@contextlib.contextmanager
+def rows_in_parts(mesh: Mesh | None) -> Iterator[None]:
+    """While a program is traced: the rows that it meets lie on so many devices.
+
+    For loops over some rows after others, which the partitioner does not cut.
+    """
+    token = _NUM_PARTS.set(num_along(mesh, ROWS))
+    try:
+        yield
+    finally:
+        _NUM_PARTS.reset(token)
+
+
+def num_row_parts() -> int:
+    """In how many parts rows lie, within `rows_in_parts`."""
+    return _NUM_PARTS.get()
 
 
 def put_rows(tree: PyTree, mesh: Mesh | None) -> PyTree:

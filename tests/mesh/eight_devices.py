@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from cases import CASES, MESHES, difference, resumed, unbroken
 
+import ornstein as orn
 from ornstein import _gather, _mesh
 
 
@@ -59,6 +60,45 @@ def shares() -> dict[str, float]:
         "rows": rows.addressable_shards[0].data.shape[0] / rows.shape[0],
         "floating-point work of a step": work(mesh) / work(None),
     }
+
+
+def loops_over_images() -> dict[str, dict[str, float]]:
+    """Forms of convolutions that take some images after others, images shared out.
+
+    How often they are brought together, and numbers beside one device's.
+    """
+    x_key, kernel_key = jax.random.split(jax.random.key(0))
+    x = jax.random.normal(x_key, (64, 16, 16, 64))
+    kernel = jax.random.normal(kernel_key, (3, 3, 64, 64)) / 24
+    scales = jnp.array([1.0, -0.5])
+
+    def loss(x, kernel):
+        y = jax.vmap(lambda scale: orn.nn.conv2d(scale * x, kernel))(scales)
+        return jnp.mean(y**2)
+
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
+    found = {}
+    for form in ("winograd", "shifts", "split taps"):
+        programs = {}
+        for name, there in (("one", None), ("eight", mesh)):
+            rows, whole = _mesh.put_rows(x, there), _mesh.everywhere(kernel, there)
+
+            def gradient(x, kernel, there=there, form=form):
+                with orn.nn.conv_form(form), _mesh.rows_in_parts(there):
+                    return jax.grad(loss, (0, 1))(x, kernel)
+
+            compiled = jax.jit(gradient).lower(rows, whole).compile()
+            gradients = jax.device_get(compiled(rows, whole))
+            programs[name] = (
+                compiled,
+                dict(zip(("x", "kernel"), gradients, strict=True)),
+            )
+        (_, alone), (eight, shared) = programs["one"], programs["eight"]
+        found[form] = {
+            "gathers": eight.as_text().count(" all-gather("),
+            "difference": difference(alone, shared),
+        }
+    return found
 
 
 def bytes_of_saving() -> dict[str, list]:
@@ -113,6 +153,7 @@ def main() -> None:
         print(name, found[name], file=sys.stderr, flush=True)
     also = {"refusals": refusals(), "shares": shares(), "gone on": gone_on()}
     also["bytes of saving"] = bytes_of_saving()
+    also["loops over images"] = loops_over_images()
     print(json.dumps({"found": found, **also}))
 
 

@@ -66,6 +66,17 @@ def test_no_device_holds_the_whole_to_save_it(on_eight: dict):
     assert found["parts"] == [[0], [1], [2, 3]]
 
 
+@pytest.mark.parametrize("form", ["winograd", "shifts", "split taps"])
+def test_a_loop_over_images_has_those_of_its_device(form: str, on_eight: dict):
+    """To the partitioner a loop over all images is one that every device needs whole.
+    Seen failing without `of_images`, without `over_images`, and with draws before rows.
+    """
+    found = on_eight["loops over images"][form]
+    assert found["gathers"] == 0
+    for what, difference in found["difference"].items():
+        assert difference < _BOUND, what
+
+
 @pytest.mark.parametrize("mesh", ["fsdp=4", "one device"])
 def test_a_run_goes_on_with_another_mesh(mesh: str, on_eight: dict):
     """Stopped on data=2, fsdp=2. Catches a state that stays as it was cut, a shuffle

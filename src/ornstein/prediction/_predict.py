@@ -23,6 +23,7 @@ from .._mesh import (
     fingerprint,
     num_along,
     put_rows,
+    rows_in_parts,
     without,
 )
 from .._sentence import Choice, Sentence
@@ -172,16 +173,17 @@ def _predict_block(
     draws_at_once: int,
     keep_draws: bool,
 ) -> tuple[PyTree | None, Summary | None]:
-    outputs = map_draws(
-        lambda draw: draw.output,
-        model,
-        x,
-        key=key,
-        num_draws=num_draws,
-        state=state,
-        draws_at_once=draws_at_once,
-        mesh=mesh,
-    )
+    with rows_in_parts(mesh):
+        outputs = map_draws(
+            lambda draw: draw.output,
+            model,
+            x,
+            key=key,
+            num_draws=num_draws,
+            state=state,
+            draws_at_once=draws_at_once,
+            mesh=mesh,
+        )
     summary = summarise(likelihood, outputs)
     if summary is None and not keep_draws:
         raise ValueError(

@@ -10,7 +10,7 @@ from jax import lax
 from jax.sharding import Mesh
 from jaxtyping import Key
 
-from .._mesh import CHAINS, each_apart
+from .._mesh import CHAINS, each_apart, rows_in_parts
 from .._types import Array, Int, Params, PyTree
 from ..mcmc import AbstractKernel, AbstractState, Stage
 from ..potential import AbstractPotential
@@ -43,7 +43,8 @@ class Sampler(eqx.Module):
             init = lambda start, key: kernel.init(potential, start, key=key)
             return jax.vmap(init)(starts, keys)
 
-        return each_apart(run, self.mesh, CHAINS)(self._sampled, starts, keys)
+        with rows_in_parts(self.mesh):
+            return each_apart(run, self.mesh, CHAINS)(self._sampled, starts, keys)
 
     def step(
         self, states: AbstractState, time: Int[Array, ""]
@@ -84,7 +85,8 @@ class Sampler(eqx.Module):
             return repeat(step, states, first, num)
 
         whole = (self._sampled, stages, first, num)
-        return each_apart(run, self.mesh, CHAINS)(whole, states, self.keys)
+        with rows_in_parts(self.mesh):
+            return each_apart(run, self.mesh, CHAINS)(whole, states, self.keys)
 
     @eqx.filter_jit
     def draw(
@@ -116,7 +118,8 @@ class Sampler(eqx.Module):
             return Sampler(*sampled, keys)._draw(states, *numbers, capacity)
 
         run = each_apart(run, self.mesh, CHAINS, leading=(0, None, 1))
-        return run((self._sampled, first, num, thin), states, self.keys)
+        with rows_in_parts(self.mesh):
+            return run((self._sampled, first, num, thin), states, self.keys)
 
     @property
     def _sampled(self) -> tuple[AbstractKernel, AbstractPotential]:

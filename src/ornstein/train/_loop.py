@@ -19,6 +19,7 @@ from .._mesh import (
     put_batches,
     put_parameters,
     put_rows,
+    rows_in_parts,
 )
 from .._processes import largest
 from .._types import Array, Int, PRNGKeyArray, PyTree
@@ -269,7 +270,8 @@ def _run_steps(inputs, state):
         i, _, state, records = carry
         batch = over_rows(jax.tree.map(lambda a: a[indices[i]], data), mesh)
         step_key = jax.random.fold_in(key, state.step)
-        state, record = trainer.step(state, batch, key=step_key)
+        with rows_in_parts(mesh):
+            state, record = trainer.step(state, batch, key=step_key)
         state = as_parameters(state, mesh)
         ok = jnp.asarray(True) if trainer.skips_nonfinite else record.is_finite()
         return i + 1, ok, state, _put(records, record, i)
@@ -284,7 +286,8 @@ def _run_one_step(inputs, state_and_records):
     (trainer, batch, key, i), mesh = inputs
     state, records = state_and_records
     step_key = jax.random.fold_in(key, state.step)
-    state, record = trainer.step(state, batch, key=step_key)
+    with rows_in_parts(mesh):
+        state, record = trainer.step(state, batch, key=step_key)
     return as_parameters(state, mesh), _put(records, record, i)
 
 

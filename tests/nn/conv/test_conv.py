@@ -222,6 +222,33 @@ def test_a_processor_that_was_not_measured_takes_another_ones_forms(monkeypatch,
     assert all(set(row["gflops"]) <= set(FORMS[row["face"]]) for row in rows)
 
 
+@pytest.mark.parametrize(("num_cores", "is_one"), [(1, True), (2, False)])
+def test_a_device_of_one_core_takes_what_is_fastest_there(
+    monkeypatch, num_cores, is_one
+):
+    """Catches the table of two cores taken on one, and the other way round: Winograd's
+    products run on one thread, XLA's convolution of a row more on both.
+    """
+    monkeypatch.setattr(_choice, "processor", lambda: "amd avx2")
+    monkeypatch.setattr(_choice, "_num_cores", lambda: num_cores)
+    monkeypatch.setattr(_choice, "_has_one_core", _choice._has_one_core.__wrapped__)
+    monkeypatch.setattr(_choice.jax, "local_device_count", lambda platform: 1)
+    assert _choice.machine() == "amd avx2" + ", one core" * is_one
+    rows = _choice._table.__wrapped__()
+    monkeypatch.setattr(_choice, "_table", lambda: rows)
+    nearest = _choice._nearest.__wrapped__
+    monkeypatch.setattr(_choice, "_nearest", nearest)
+    pads = ((1, 1), (1, 1))
+    taken = lambda geometry, num: _choice.choose(
+        "conv", FORMS["conv"], geometry, num, num, np.float32
+    )
+    small = taken(Geometry(1, pads, (8, 8), (3, 3)), 64)
+    assert small == ("winograd" if is_one else "extra row")
+    # Measured with more cores alone: the nearest of both.
+    large = Geometry(1, pads, (224, 224), (3, 3))
+    assert nearest("conv", large, 64, 64)["direct"] > 0
+
+
 def test_recorded_convs_are_those_of_the_program():
     x, kernel = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 5))
     with recorded_convs() as calls:

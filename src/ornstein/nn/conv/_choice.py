@@ -4,7 +4,7 @@
 of the networks in `nn`, in a scan; `python -m benchmarks.conv --choose` writes it. A
 shape takes the form that was fastest on the nearest shape measured, of those that exist
 for it. On a processor that was not measured: what one with the same vector instructions
-takes. A process that has one core alone takes what was fastest on one.
+takes. A device that has one core alone takes what was fastest on one.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import jax
 from jax.typing import DTypeLike
 
 from ..._types import Array
@@ -128,14 +129,17 @@ _INSTRUCTIONS = {"avx512f": "avx512", "avx2": "avx2"}
 _ONE_CORE = ", one core"
 
 
-@functools.cache
 def machine() -> str:
-    """The processor, and whether this process has one core of it alone.
+    """The processor, and whether each of this process's devices has one core of it.
 
     Forms that XLA runs on one thread lose nothing there.
     """
-    is_one = _num_cores() == 1
-    return processor() + (_ONE_CORE if is_one else "")
+    return processor() + (_ONE_CORE if _has_one_core() else "")
+
+
+@functools.cache
+def _has_one_core() -> bool:
+    return _num_cores() <= jax.local_device_count("cpu")
 
 
 def _num_cores() -> int:
@@ -154,14 +158,10 @@ def _table() -> list[dict[str, Any]]:
     text = Path(__file__).with_name(TABLE).read_text()
     measured = json.loads(text)
     rows: list[dict[str, Any]] = []
-    for ending in dict.fromkeys([machine().removeprefix(processor()), ""]):
-        names = [name for name in measured if _ending(name) == ending]
+    for is_one in [True, False] if _has_one_core() else [False]:
+        names = [name for name in measured if name.endswith(_ONE_CORE) == is_one]
         rows += measured[max(names, key=_alike)]["shapes"] if names else []
     return rows
-
-
-def _ending(name: str) -> str:
-    return _ONE_CORE if name.endswith(_ONE_CORE) else ""
 
 
 def _alike(name: str) -> tuple[bool, bool]:

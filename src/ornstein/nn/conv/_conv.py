@@ -11,6 +11,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.typing import DTypeLike
 
+from ..._mesh import num_row_parts
 from ..._types import Array, Float
 from ._choice import preferred_form
 from ._forms import (
@@ -80,10 +81,10 @@ def _batched(
     """
 
     # Cached, so that JAX's own caches meet the same functions again; for each form that
-    # is asked for, or those caches would give an earlier one.
+    # is asked for, and number of devices, or those caches would give an earlier one.
     @functools.cache
     def build(
-        geometry: Geometry, preferred: str | None
+        geometry: Geometry, preferred: str | None, num_parts: int
     ) -> Callable[[Array, Array], Array]:
         del preferred
         on_cpu = functools.partial(cpu_fn, geometry)
@@ -96,6 +97,10 @@ def _batched(
         @call.def_vmap
         def rule(axis_size: int, in_batched: list[bool], a: Array, b: Array):
             a_batched, b_batched = in_batched
+            if folds and not b_batched and num_parts > 1:
+                # Images first, or what devices have of them would be brought together.
+                out = call(a.swapaxes(0, 1).reshape(-1, *a.shape[2:]), b)
+                return out.reshape(-1, axis_size, *out.shape[1:]).swapaxes(0, 1), True
             if folds and not b_batched:
                 out = call(a.reshape(-1, *a.shape[2:]), b)
                 return out.reshape(axis_size, -1, *out.shape[1:]), True
@@ -113,7 +118,9 @@ def _batched(
 
         return call
 
-    return lambda geometry, a, b: build(geometry, preferred_form())(a, b)
+    return lambda geometry, a, b: build(geometry, preferred_form(), num_row_parts())(
+        a, b
+    )
 
 
 # The trio is closed under differentiation (see `_forms.py`), to any order. The

@@ -15,7 +15,7 @@ from jax import lax, numpy as jnp
 from jax.typing import DTypeLike
 
 from ..._types import Array
-from ._chunks import chunks
+from ._chunks import chunks, over_images
 from ._geometry import Geometry
 
 # What `SHIFTS` makes of one chunk's images. Kernel gradients of 128 images in a scan
@@ -75,6 +75,7 @@ def _gram(a: Array, b: Array) -> Array:
     return lax.optimization_barrier(b.T @ a).T
 
 
+@over_images
 def shifts_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     """That of `SHIFTS`, some images at a time.
 

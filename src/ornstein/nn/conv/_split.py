@@ -11,7 +11,7 @@ from jax import lax
 from jax.typing import DTypeLike
 
 from ..._types import Array
-from ._chunks import chunks
+from ._chunks import chunks, over_images
 from ._geometry import Geometry
 from ._products import padded
 
@@ -25,6 +25,7 @@ from ._products import padded
 _CHUNK_BYTES = 2 * 2**20
 
 
+@over_images
 def split_kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     """The kernel gradient, some images at a time."""
 

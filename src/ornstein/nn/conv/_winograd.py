@@ -21,7 +21,7 @@ from jax import lax
 from jax.typing import DTypeLike
 
 from ..._types import Array
-from ._chunks import chunks
+from ._chunks import chunks, of_images, over_images
 from ._geometry import Geometry
 from ._products import padded
 
@@ -49,6 +49,7 @@ def suits(geometry: Geometry, dtype: DTypeLike) -> bool:
     )
 
 
+@of_images
 def conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
     """The convolution."""
     num_in, num_out = kernel.shape[2:]
@@ -74,6 +75,7 @@ def conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
     return y.reshape(-1, *y.shape[2:])[: len(x)]
 
 
+@over_images
 def kernel_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
     """The gradient of ⟨g, conv(x, k)⟩ with respect to k."""
     num_in, num_out = x.shape[3], g.shape[3]
