@@ -110,6 +110,26 @@ def test_runs_are_kept_and_summarised(folder: Path, capsys):
     assert {"version", "recipe", "provenance", "train_seconds", "elbo"} <= set(runs[0])
 
 
+def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
+    """Catches rows of one seed alone, in another order, or a difference whose error is
+    that of two tables side by side.
+    """
+    shutil.copytree(folder / "out", tmp_path / "out")
+    files = {p.stem: np.load(p) for p in (tmp_path / "out").glob("*.npy")}
+    for name, nlls in files.items():
+        record = json.loads((tmp_path / "out" / f"{name}.json").read_text())
+        assert nlls.mean() == pytest.approx(record["nll"], rel=1e-5)
+    ours = (files["tiny-0"].astype(float) + files["tiny-1"]) / 2
+    twin = ours - 0.5 + 0.01 * (np.arange(len(ours)) % 2)
+    np.save(tmp_path / "out" / "tiny-without-noise-0.npy", twin)
+    asked = study(tmp_path, [])
+    asked.models = (str(folder / "tiny.json"),)
+    (row,) = [row for row in TABLE1.run(asked) if row["model"] == "tiny"]
+    assert row["nll_minus_twin"] == pytest.approx(0.495, abs=1e-3)
+    expected = np.std(twin - ours, ddof=1) / len(ours) ** 0.5
+    assert row["nll_minus_twin_se"] == pytest.approx(expected, rel=1e-3)
+
+
 def test_the_table_lists_where_its_runs_come_from(folder: Path, monkeypatch, capsys):
     """Catches a table with the commit and seconds of the call that tabulated it."""
     monkeypatch.setattr(_provenance, "commit", lambda: "later")

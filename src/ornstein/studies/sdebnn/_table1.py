@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 
 from ..._sentence import OptionError
+from ...metrics import mean_and_error
 from ...recipe import load_recipe, model_name, recipe_names
 from .._experiment import Experiment, Study
-from ._table1_runs import finished_row, read_record, recipe_of, trained_row
+from ._table1_runs import (
+    finished_row,
+    read_record,
+    recipe_of,
+    row_nlls,
+    trained_row,
+)
 
 PAPER: dict[str, dict[str, tuple[str, str]]] = {
     "mnist": {
@@ -51,6 +58,7 @@ _MEANS = (
     *("epistemic_share", "drift_gain", "train_seconds"),
 )
 _NOT_RECORDS = ("result",)
+_TWIN = "-without-noise"
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
@@ -84,7 +92,16 @@ def _run(study: Study) -> list[dict[str, Any]]:
     for record in records:
         name = f"{record['model']}-{record['seed']}"
         study.ledger.take(name, record.get("provenance"))
-    return table(records)
+    return [row | _beside_twin(study, row["model"]) for row in table(records)]
+
+
+def _beside_twin(study: Study, model: str) -> dict[str, float]:
+    """How much worse than its twin without noise it predicts, row by row."""
+    ours, twins = row_nlls(study, model), row_nlls(study, model + _TWIN)
+    if ours is None or twins is None:
+        return {}
+    mean, error = mean_and_error(ours - twins)
+    return {"nll_minus_twin": mean, "nll_minus_twin_se": error}
 
 
 def table(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

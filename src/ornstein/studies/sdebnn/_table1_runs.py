@@ -1,5 +1,6 @@
 """Rows of table 1, one file for each model and seed, and the runs behind them."""
 
+import io
 import json
 import math
 import time
@@ -7,8 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..._files import UnreadableError, read_json, write_atomically
 from ..._sentence import OptionError
+from ..._types import Float
 from ..._version import __version__
 from ...evaluation import fit_scores
 from ...network import initial_state
@@ -73,7 +77,8 @@ def trained_row(
     """A trained row of table 1: its data, its fit, and its result.
 
     Trained if it is not there yet, or gone on with; else read from the study's folder:
-    `runs/MODEL-SEED` has the model, `MODEL-SEED.json` the result.
+    `runs/MODEL-SEED` has the model, `MODEL-SEED.json` the result, `MODEL-SEED.npy` the
+    NLL of each test row, so that models can be compared row by row.
 
     Args:
         study: its folder and scale.
@@ -96,11 +101,11 @@ def trained_row(
         study.say(f"{data}: {note}")
     study.say(f"{name}: training in {folder}")
 
-    def compute() -> tuple[_Trained, dict[str, Any]]:
+    def compute() -> tuple[_Trained, dict[str, Any], np.ndarray]:
         trained = _train(folder, prepared, recipe, study, name)
-        return trained, _judged(trained.fit, prepared, recipe)
+        return trained, *_judged(trained.fit, prepared, recipe)
 
-    (trained, scores), origin, _ = study.ledger.compute(compute)
+    (trained, scores, nlls), origin, _ = study.ledger.compute(compute)
     seconds = round(origin["seconds"] + trained.seconds_before, 1)
     origin |= {"seed": seed, "seconds": seconds}
     origin |= {"begun": trained.begun} if trained.is_resumed else {}
@@ -122,6 +127,9 @@ def trained_row(
     }
     record = _as_json(result)
     path = record_path(study, model, seed)
+    buffer = io.BytesIO()
+    np.save(buffer, nlls)
+    write_atomically(path.with_suffix(".npy"), buffer.getvalue())
     write_atomically(path, json.dumps(record, indent=2).encode())
     RunFolder.open(folder).write_result(record)
     study.say(f"{name}: wrote {path}")
@@ -131,6 +139,15 @@ def trained_row(
 def record_path(study: Study, model: str, seed: int) -> Path:
     """The file of a finished run."""
     return study.folder / f"{model_name(model)}-{seed}.json"
+
+
+def row_nlls(study: Study, model: str) -> Float[np.ndarray, " rows"] | None:
+    """The NLL of each test row, the mean over a model's seeds, nats.
+
+    `None` where no seed has them, as results of before this was kept.
+    """
+    files = sorted(study.folder.glob(f"{model}-[0-9]*.npy"))
+    return np.mean([np.load(file) for file in files], axis=0) if files else None
 
 
 def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
@@ -276,12 +293,15 @@ def _load(folder: Path, prepared: Prepared, recipe: Recipe | SampleRecipe) -> Fi
 
 def _judged(
     fit: Any, prepared: Prepared, recipe: Recipe | SampleRecipe
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], np.ndarray]:
+    """The scores, and the NLL of each test row."""
     keys, draws = Keys.of(prepared.recipe), prepared.recipe.training.test_draws
     if isinstance(recipe, SampleRecipe):
         draws = recipe.sampling.test_draws
     how = {"num_draws": draws, "test_key": keys.test, "bound_key": keys.bound}
-    return fit_scores(fit, prepared.data, **how)[0]
+    scores, prediction = fit_scores(fit, prepared.data, **how)
+    log_prob, num_units = prediction.row_scores(prepared.data.test.y)
+    return scores, np.asarray(-log_prob / num_units, np.float32)
 
 
 def _read_recipe(record: Mapping[str, Any], kind: Any) -> Recipe | SampleRecipe | None:
