@@ -249,6 +249,19 @@ def test_a_device_of_one_core_takes_what_is_fastest_there(
     assert nearest("conv", large, 64, 64)["direct"] > 0
 
 
+def test_a_jax_without_a_cpu_is_no_matter(monkeypatch):
+    """`JAX_PLATFORMS=cuda`: what a CPU would run is traced there, too."""
+
+    def no_cpu(platform):
+        raise RuntimeError(f"Unknown backend {platform}")
+
+    monkeypatch.setattr(_choice.jax, "local_device_count", no_cpu)
+    monkeypatch.setattr(_choice, "_num_cores", lambda: 1)
+    assert _choice._has_one_core.__wrapped__()
+    monkeypatch.setattr(_choice, "_num_cores", lambda: 2)
+    assert not _choice._has_one_core.__wrapped__()
+
+
 def test_recorded_convs_are_those_of_the_program():
     x, kernel = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 5))
     with recorded_convs() as calls:

@@ -139,7 +139,11 @@ def machine() -> str:
 
 @functools.cache
 def _has_one_core() -> bool:
-    return _num_cores() <= jax.local_device_count("cpu")
+    try:
+        num_devices = jax.local_device_count("cpu")
+    except RuntimeError:  # JAX_PLATFORMS=cuda: traced for a CPU, and never run on one
+        num_devices = 1
+    return _num_cores() <= num_devices
 
 
 def _num_cores() -> int:
