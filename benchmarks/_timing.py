@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ornstein.nn.conv import processor
+from ornstein.nn.conv._choice import num_cores
 
 _PACKAGES = (
     "ornstein",
@@ -146,6 +147,7 @@ def provenance() -> dict[str, Any]:
         "cpu": _cpu(),
         "instructions": processor(),
         "num_cpus": os.cpu_count(),
+        "num_cores": num_cores(),
         "load_average": os.getloadavg(),
         "device": jax.devices()[0].device_kind,
     }

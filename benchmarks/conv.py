@@ -326,8 +326,9 @@ def main() -> None:
         help="whose shapes --choose measures",
     )
     options = parser.parse_args()
-    if options.missing and not options.choose:
-        parser.error("--missing says what --choose measures: give both")
+    is_all = set(options.networks) == set(_NETWORKS)
+    if (options.missing or not is_all) and not options.choose:
+        parser.error("--missing and --networks say what --choose measures: give both")
     if options.choose:
         return choose(options.repeats, options.networks, only_missing=options.missing)
     if options.forms:

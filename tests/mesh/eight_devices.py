@@ -8,6 +8,7 @@ from pathlib import Path
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,8 @@ from cases import CASES, MESHES, difference, resumed, unbroken
 
 import ornstein as orn
 from ornstein import _gather, _mesh
+
+_GATHERS = ("all-gather", "all-to-all", "collective-permute")
 
 
 def refusals() -> dict[str, str]:
@@ -62,6 +65,56 @@ def shares() -> dict[str, float]:
     }
 
 
+class _Counting(eqx.Module):
+    """A network that writes down in how many parts its rows lie, where it is traced."""
+
+    network: orn.nn.MLP
+    found: list = eqx.field(static=True)
+
+    def __call__(self, x):
+        self.found.append(_mesh.num_row_parts())
+        return self.network(x)
+
+
+def parts_of_doors() -> dict[str, list[int]]:
+    """In how many parts each door says that rows lie, the mesh having eight."""
+    x = np.random.default_rng(0).normal(size=(64, 3)).astype(np.float32)
+    data, likelihood = orn.data.Split(x, x[:, :1]), orn.Gaussian(0.3)
+    mesh, keys = jax.make_mesh((8,), ("data",)), jax.random.split(jax.random.key(0), 5)
+    found: dict[str, list[int]] = {}
+
+    def network(door: str) -> _Counting:
+        found[door] = []
+        return _Counting(orn.nn.MLP(3, 1, [4], key=keys[0]), found[door])
+
+    def trained(door: str, mesh, **options) -> orn.Fit:
+        model = orn.Deterministic(network(door))
+        how = {"num_epochs": 1, "batch_size": 32, "mesh": mesh, **options}
+        return orn.fit(model, data, likelihood, key=keys[1], **how)
+
+    trained("in memory", mesh)
+    trained("batch by batch", mesh, in_memory=False)
+    alone = trained("predict", None)
+    found["predict"].clear()
+    orn.predict(alone, x, key=keys[2], num_draws=1, mesh=mesh)
+    kernels = {"all rows": orn.HMC(2, step_size=0.02), "batches": orn.SGLD(1e-4)}
+    for name, kernel in kernels.items():
+        orn.sample(
+            network(name),
+            data,
+            likelihood,
+            kernel=kernel,
+            prior=orn.GaussianPrior(1.0),
+            key=keys[3],
+            num_samples=2,
+            num_warmup=0,
+            num_chains=1,
+            batch_size=32 if kernel.is_minibatch else None,
+            mesh=mesh,
+        )
+    return {door: sorted(set(parts)) for door, parts in found.items()}
+
+
 def loops_over_images() -> dict[str, dict[str, float]]:
     """Forms of convolutions that take some images after others, images shared out.
 
@@ -95,7 +148,7 @@ def loops_over_images() -> dict[str, dict[str, float]]:
             )
         (_, alone), (eight, shared) = programs["one"], programs["eight"]
         found[form] = {
-            "gathers": eight.as_text().count(" all-gather("),
+            "gathers": sum(eight.as_text().count(f" {name}") for name in _GATHERS),
             "difference": difference(alone, shared),
         }
     return found
@@ -154,6 +207,7 @@ def main() -> None:
     also = {"refusals": refusals(), "shares": shares(), "gone on": gone_on()}
     also["bytes of saving"] = bytes_of_saving()
     also["loops over images"] = loops_over_images()
+    also["parts of doors"] = parts_of_doors()
     print(json.dumps({"found": found, **also}))
 
 

@@ -66,6 +66,16 @@ def test_no_device_holds_the_whole_to_save_it(on_eight: dict):
     assert found["parts"] == [[0], [1], [2, 3]]
 
 
+def test_every_door_says_in_how_many_parts_rows_lie(on_eight: dict):
+    """Programs are right without, and bring all images to every device."""
+    found = on_eight["parts of doors"]
+    assert 8 in found["in memory"]
+    assert 8 in found["batch by batch"]
+    assert found["predict"] == [8]
+    assert 8 in found["all rows"]
+    assert found["batches"] == [1]
+
+
 @pytest.mark.parametrize("form", ["winograd", "shifts", "split taps"])
 def test_a_loop_over_images_has_those_of_its_device(form: str, on_eight: dict):
     """To the partitioner a loop over all images is one that every device needs whole.

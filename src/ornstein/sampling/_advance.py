@@ -43,7 +43,7 @@ class Sampler(eqx.Module):
             init = lambda start, key: kernel.init(potential, start, key=key)
             return jax.vmap(init)(starts, keys)
 
-        with rows_in_parts(self.mesh):
+        with rows_in_parts(self._cut):
             return each_apart(run, self.mesh, CHAINS)(self._sampled, starts, keys)
 
     def step(
@@ -85,7 +85,7 @@ class Sampler(eqx.Module):
             return repeat(step, states, first, num)
 
         whole = (self._sampled, stages, first, num)
-        with rows_in_parts(self.mesh):
+        with rows_in_parts(self._cut):
             return each_apart(run, self.mesh, CHAINS)(whole, states, self.keys)
 
     @eqx.filter_jit
@@ -118,8 +118,13 @@ class Sampler(eqx.Module):
             return Sampler(*sampled, keys)._draw(states, *numbers, capacity)
 
         run = each_apart(run, self.mesh, CHAINS, leading=(0, None, 1))
-        with rows_in_parts(self.mesh):
+        with rows_in_parts(self._cut):
             return run((self._sampled, first, num, thin), states, self.keys)
+
+    @property
+    def _cut(self) -> Mesh | None:
+        """The mesh, if its devices share rows: a batch lies whole on each."""
+        return None if self.kernel.is_minibatch else self.mesh
 
     @property
     def _sampled(self) -> tuple[AbstractKernel, AbstractPotential]:

@@ -111,23 +111,31 @@ def test_runs_are_kept_and_summarised(folder: Path, capsys):
 
 
 def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
-    """Catches rows of one seed alone, in another order, or a difference whose error is
-    that of two tables side by side.
+    """Catches rows of another seed or model, and a difference whose error is that of
+    two tables side by side.
     """
-    shutil.copytree(folder / "out", tmp_path / "out")
-    files = {p.stem: np.load(p) for p in (tmp_path / "out").glob("*.npy")}
-    for name, nlls in files.items():
-        record = json.loads((tmp_path / "out" / f"{name}.json").read_text())
-        assert nlls.mean() == pytest.approx(record["nll"], rel=1e-5)
-    ours = (files["tiny-0"].astype(float) + files["tiny-1"]) / 2
-    twin = ours - 0.5 + 0.01 * (np.arange(len(ours)) % 2)
-    np.save(tmp_path / "out" / "tiny-without-noise-0.npy", twin)
-    asked = study(tmp_path, [])
-    asked.models = (str(folder / "tiny.json"),)
-    (row,) = [row for row in TABLE1.run(asked) if row["model"] == "tiny"]
-    assert row["nll_minus_twin"] == pytest.approx(0.495, abs=1e-3)
-    expected = np.std(twin - ours, ddof=1) / len(ours) ** 0.5
-    assert row["nll_minus_twin_se"] == pytest.approx(expected, rel=1e-3)
+    out = tmp_path / "out"
+    shutil.copytree(folder / "out", out)
+    nlls = np.load(out / "tiny-1.npy").astype(float)
+    twin = nlls - 0.5 + 0.01 * (np.arange(len(nlls)) % 2)
+    record = json.loads((out / "tiny-1.json").read_text())
+
+    def beside() -> dict:
+        asked = study(tmp_path, [])
+        asked.models = (str(folder / "tiny.json"),)
+        (row,) = [row for row in TABLE1.run(asked) if row["model"] == "tiny"]
+        return {name: value for name, value in row.items() if "twin" in name}
+
+    np.save(out / "tiny-without-noise-1.npy", twin)
+    np.save(out / "tiny-2-0.npy", twin[1:])
+    assert beside() == {}  # rows of a run without a result are of none
+    record["model"] = "tiny-without-noise"
+    (out / "tiny-without-noise-1.json").write_text(json.dumps(record))
+    found = beside()
+    assert found["nll_minus_twin"] == pytest.approx(0.495, abs=1e-3)
+    expected = np.std(twin - nlls, ddof=1) / len(nlls) ** 0.5
+    assert found["nll_minus_twin_se_rows"] == pytest.approx(expected, rel=1e-3)
+    assert found["seeds_beside_twin"] == 1
 
 
 def test_the_table_lists_where_its_runs_come_from(folder: Path, monkeypatch, capsys):
@@ -158,6 +166,9 @@ def test_trained_row_is_the_model_that_was_judged(folder: Path):
     prediction = predict(fit, prepared.data.test.x, key=key, num_draws=2)
     scores = evaluate(prediction, prepared.data.test.y)
     assert record["nll"] == pytest.approx(scores["nll"], rel=1e-5)
+    kept = np.load(folder / "out" / "tiny-1.npy")
+    log_prob = prediction.log_prob(prepared.data.test.y)
+    np.testing.assert_allclose(kept, -log_prob, rtol=1e-5)
     assert record["seed"] == prepared.recipe.training.seed == 1
 
 

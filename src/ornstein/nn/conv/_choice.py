@@ -4,7 +4,8 @@
 of the networks in `nn`, in a scan; `python -m benchmarks.conv --choose` writes it. A
 shape takes the form that was fastest on the nearest shape measured, of those that exist
 for it. On a processor that was not measured: what one with the same vector instructions
-takes. A device that has one core alone takes what was fastest on one.
+takes. A device that has one core alone takes what was fastest on one, of the shapes
+that were measured there.
 """
 
 import contextlib
@@ -143,10 +144,11 @@ def _has_one_core() -> bool:
         num_devices = jax.local_device_count("cpu")
     except RuntimeError:  # JAX_PLATFORMS=cuda: traced for a CPU, and never run on one
         num_devices = 1
-    return _num_cores() <= num_devices
+    return num_cores() <= num_devices
 
 
-def _num_cores() -> int:
+def num_cores() -> int:
+    """That this process may use: fewer under `taskset`."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -286,7 +286,7 @@ CONV: Forms = {
 }
 """XLA's own, on all threads and as it is; bands, of x or towards g; shifted images;
 sums of what is shifted; Winograd's tiles. The first are taken where they are as fast:
-the table does not know how many threads there are.
+the table knows one core from more, and not how many more.
 """
 
 INPUT_GRADIENT: Forms = {

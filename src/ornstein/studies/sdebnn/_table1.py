@@ -92,16 +92,29 @@ def _run(study: Study) -> list[dict[str, Any]]:
     for record in records:
         name = f"{record['model']}-{record['seed']}"
         study.ledger.take(name, record.get("provenance"))
-    return [row | _beside_twin(study, row["model"]) for row in table(records)]
+    return [row | _beside_twin(study, row["model"], records) for row in table(records)]
 
 
-def _beside_twin(study: Study, model: str) -> dict[str, float]:
-    """How much worse than its twin without noise it predicts, row by row."""
-    ours, twins = row_nlls(study, model), row_nlls(study, model + _TWIN)
-    if ours is None or twins is None:
+def _beside_twin(
+    study: Study, model: str, records: list[dict[str, Any]]
+) -> dict[str, float]:
+    """How much worse than its twin without noise it predicts, of the seeds of both.
+
+    The standard error is that over test rows: not of seeds, nor of draws.
+    """
+    runs = {(record["model"], record["seed"]): record for record in records}
+    differences = []
+    for (name, seed), record in runs.items():
+        twin = runs.get((model + _TWIN, seed))
+        if name == model and twin is not None:
+            ours, its = row_nlls(study, record), row_nlls(study, twin)
+            if ours is not None and its is not None and len(ours) == len(its):
+                differences.append(ours.astype(np.float64) - its)
+    if not differences:
         return {}
-    mean, error = mean_and_error(ours - twins)
-    return {"nll_minus_twin": mean, "nll_minus_twin_se": error}
+    mean, error = mean_and_error(np.mean(differences, axis=0))
+    found = {"nll_minus_twin": mean, "nll_minus_twin_se_rows": error}
+    return found | {"seeds_beside_twin": len(differences)}
 
 
 def table(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -141,13 +141,13 @@ def record_path(study: Study, model: str, seed: int) -> Path:
     return study.folder / f"{model_name(model)}-{seed}.json"
 
 
-def row_nlls(study: Study, model: str) -> Float[np.ndarray, " rows"] | None:
-    """The NLL of each test row, the mean over a model's seeds, nats.
+def row_nlls(study: Study, record: dict[str, Any]) -> Float[np.ndarray, " rows"] | None:
+    """The NLL of each test row of a finished run, nats.
 
-    `None` where no seed has them, as results of before this was kept.
+    `None` of results of before they were kept.
     """
-    files = sorted(study.folder.glob(f"{model}-[0-9]*.npy"))
-    return np.mean([np.load(file) for file in files], axis=0) if files else None
+    path = record_path(study, record["model"], record["seed"]).with_suffix(".npy")
+    return np.load(path) if path.is_file() else None
 
 
 def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
