@@ -143,7 +143,9 @@ def test_the_table_lists_where_its_runs_come_from(folder: Path, monkeypatch, cap
     monkeypatch.setattr(_provenance, "commit", lambda: "later")
     assert main([*command(folder, str(folder / "mlp.json")), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["provenance"]
-    runs = {p.stem: json.loads(p.read_text()) for p in (folder / "out").glob("*-*")}
+    runs = {
+        p.stem: json.loads(p.read_text()) for p in (folder / "out").glob("*-*.json")
+    }
     own = {name: run["provenance"] for name, run in runs.items()}
     listed = {
         name: {**piece, "seconds": seconds}
