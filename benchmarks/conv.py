@@ -255,11 +255,21 @@ def choose(repeats: int, names: Sequence[str], *, only_missing: bool) -> None:
         _choice._table = lambda: rows
         _choice._nearest.cache_clear()
     if not is_all:
-        measured = [_shape(row) for row in rows]
-        rows = [row for row in before["shapes"] if _shape(row) not in measured] + rows
-        rows.sort(key=lambda row: list(_forms.FORMS).index(row["face"]))
+        rows = _merged(before["shapes"], rows)
     table[_choice.machine()] = {"provenance": provenances, "shapes": rows}
     write_table(path, table)
+
+
+def _merged(before: list[dict], new: list[dict]) -> list[dict]:
+    """Each in its old place: of equally near shapes the first one counts."""
+    shapes = [_shape(row) for row in new]
+    kept = [
+        new[shapes.index(_shape(row))] if _shape(row) in shapes else row
+        for row in before
+    ]
+    old = [_shape(row) for row in before]
+    rows = kept + [row for row in new if _shape(row) not in old]
+    return sorted(rows, key=lambda row: list(_forms.FORMS).index(row["face"]))
 
 
 def _shape(row: Mapping[str, Any]) -> dict[str, Any]:
