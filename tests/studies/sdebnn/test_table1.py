@@ -136,6 +136,10 @@ def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
     expected = np.std(twin - nlls, ddof=1) / len(nlls) ** 0.5
     assert found["nll_minus_twin_se_rows"] == pytest.approx(expected, rel=1e-3)
     assert found["seeds_beside_twin"] == 1
+    for damaged in (b"", b"no array", (out / "tiny-1.npy").read_bytes()[:-8]):
+        (out / "tiny-1.npy").write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"tiny-1\.npy does not hold .* remove it"):
+            beside()
 
 
 def test_the_table_lists_where_its_runs_come_from(folder: Path, monkeypatch, capsys):

@@ -145,9 +145,21 @@ def row_nlls(study: Study, record: dict[str, Any]) -> Float[np.ndarray, " rows"]
     """The NLL of each test row of a finished run, nats.
 
     `None` of results of before they were kept.
+
+    Raises:
+        ValueError: if the file is damaged.
     """
     path = record_path(study, record["model"], record["seed"]).with_suffix(".npy")
-    return np.load(path) if path.is_file() else None
+    if not path.is_file():
+        return None
+    try:
+        return np.load(path)
+    except (ValueError, EOFError) as error:
+        raise OptionError(
+            "{} does not hold the NLLs of test rows, or is damaged: remove it; the "
+            "table does without.",
+            path,
+        ) from error
 
 
 def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
