@@ -182,6 +182,17 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         folder = results / "table1" / f"{data}-{scale}"
         return Rows(read(path) for path in sorted(folder.glob(f"{model}-[0-9].json")))
 
+    def nll_minus_twin(data: str, model: str, scale: str = "quick") -> Entry:
+        """How much worse it predicts a test row than its twin without noise does.
+
+        Of one seed; the standard error is that over test rows.
+        """
+        folder = results / "table1" / f"{data}-{scale}"
+        names = (f"{model}-0.npy", f"{model}-without-noise-0.npy")
+        ours, its = (np.load(folder / name).astype(np.float64) for name in names)
+        error = float(np.std(ours - its, ddof=1)) / len(its) ** 0.5
+        return Entry({"mean": float(np.mean(ours - its)), "se": error}, names[0])
+
     def table1(data: str, **labels: str) -> str:
         """Table 1, a row a model."""
         digits = {"mnist": (2, 2, 4), "cifar10": (1, 1, 2)}[data]
@@ -331,6 +342,7 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         gradients,
         inducing_minus_plain,
         len,
+        nll_minus_twin,
     )
     found += (as_typed_table, made, max, min, runs, spread, table, table1, targets)
     return {call.__name__: call for call in (*found, uci_scores, uci_beside, uci_minus)}
