@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from docs.records import Entry, Files, Rows, Values, newest, read, shown
+from ornstein.metrics import mean_and_error
 
 _NUM_SPLITS = 20
 _JUDGED = {
@@ -190,8 +191,8 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         folder = results / "table1" / f"{data}-{scale}"
         names = (f"{model}-0.npy", f"{model}-without-noise-0.npy")
         ours, its = (np.load(folder / name).astype(np.float64) for name in names)
-        error = float(np.std(ours - its, ddof=1)) / len(its) ** 0.5
-        return Entry({"mean": float(np.mean(ours - its)), "se": error}, names[0])
+        mean, error = mean_and_error(ours - its)
+        return Entry({"mean": mean, "se": error}, names[0])
 
     def table1(data: str, **labels: str) -> str:
         """Table 1, a row a model."""
