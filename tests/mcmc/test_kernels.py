@@ -76,7 +76,9 @@ def test_moments_after_a_far_start(name):
     left out (NaN). A momentum not flipped costs too little here to show:
     `test_hamiltonian.py` looks at it directly.
     """
-    num_steps = 8_000 if name == "walk" else 2_000
+    # Of eight keys with 2,000 steps, one left Langevin's 316 effective draws, and one
+    # machine's rounding leads elsewhere than another's: it has four times as many.
+    num_steps = 8_000 if name in ("walk", "langevin") else 2_000
     chains = run_chains(
         KERNELS[name],
         POTENTIAL,
