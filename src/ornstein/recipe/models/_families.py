@@ -126,6 +126,12 @@ def _deterministic(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> Determin
     return Deterministic(build_network(recipe, data, key=key))
 
 
+def _map(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MAP:
+    options = recipe.weights
+    network = build_network(recipe, data, key=key)
+    return MAP.of(network, PRIORS[options.prior](options, network))
+
+
 def _mode(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> MAP:
     """What Laplace's approximation is around.
 
@@ -159,10 +165,8 @@ def _names(*parts: type) -> set[str]:
 
 _KL = {"kl_weight", "kl_warmup"}
 _NETWORK = {"model", "network"} | NETWORK_OPTIONS
-_MEAN_FIELD = {
-    *("prior", "weight_scale", "narrow_scale", "mixture", "init_scale"),
-    *("weight_noise", "random_weights", "estimator"),
-}
+_PRIOR = {"prior", "weight_scale", "narrow_scale", "mixture"}
+_MEAN_FIELD = _PRIOR | {"init_scale", "weight_noise", "random_weights", "estimator"}
 _DYNAMICS = {"regularise_dynamics", "roughness_order"}
 _IMPLICIT = _names(ImplicitOptions) | {"noise_learning_rate"}
 _LATENT = (_names(LatentOptions, SolverOptions) - {"dt"}) | {
@@ -201,6 +205,7 @@ MODELS: dict[ModelName, Family] = {
     ),
     "ensemble": Family(_ensemble, frozenset(_NETWORK | {"num_members"})),
     "deterministic": Family(_deterministic, frozenset(_NETWORK)),
+    "map": Family(_map, frozenset(_NETWORK | _PRIOR | _KL)),
     "laplace": Family(
         _mode,
         frozenset(_NETWORK | {"curvature", "linearised"}),

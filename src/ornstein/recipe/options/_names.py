@@ -9,6 +9,7 @@ ModelName = Literal[
     "mc-dropout",
     "ensemble",
     "deterministic",
+    "map",
     "laplace",
     "swag",
     "latent-sde",

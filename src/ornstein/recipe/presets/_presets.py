@@ -138,6 +138,7 @@ _FAMILIES: dict[ModelName, dict[str, Any]] = {
     "mc-dropout": {"dropout": 0.3, "input_dropout": 0.1},
     "ensemble": {"test_draws": 5},
     "deterministic": {"test_draws": 1},
+    "map": {"test_draws": 1},
     "laplace": {"test_draws": 100},
     "swag": {},
 }
@@ -156,6 +157,7 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
     # needs the steps, its RMSE is 0.103 and 0.074 after the first and the last.
     ("ensemble", "vectors"): {"steps": 5_000},
     ("deterministic", "vectors"): {"steps": 5_000},
+    ("map", "vectors"): {"steps": 5_000},
     ("laplace", "vectors"): {"steps": 5_000},
     ("swag", "vectors"): {"steps": 5_000},
     # Of 400 hidden units the last layer's covariance takes minutes, and 4,010 weights.
@@ -183,13 +185,13 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
 _ADAM_ALONE = {"init_scale", "kl_warmup", "random_weights"}
 """What IVON has no use for."""
 
-# Around networks of ordinary differential equations, which have the architecture and
-# budget of the SDE-BNN's preset.
+# Around ODE networks, which have the SDE-BNN's architecture and budget.
 _DEPTH: dict[ModelName, dict[str, Any]] = {
     "mean-field": _FAMILIES["mean-field"]
     | {"init_scale": 0.02, "weight_noise": "plain"},
     "ensemble": {"test_draws": 5},
     "deterministic": {"test_draws": 1},
+    "map": {"test_draws": 1},
 }
 _HYPER_DRIFT_SCALE = 0.4
 # Every parameter of it is N(0, 1) a priori, paths of the weights among them.

@@ -15,6 +15,7 @@ _FAMILIES = {
     "mc-dropout": "a network with dropout at prediction",
     "ensemble": "an ensemble of networks",
     "deterministic": "a single network",
+    "map": "a single network at its posterior's mode",
     "latent-sde": "a latent SDE",
     "latent-ode": "a latent ODE",
 }
