@@ -195,6 +195,39 @@ def test_families_train_resume_and_predict(model: str, tmp_path: Path, capsys):
     assert json.loads(capsys.readouterr().out)["rmse"] == result["rmse"]
 
 
+def test_map_goes_to_the_mode(tmp_path: Path):
+    """As the command line runs it: the ridge at the noise scale that it learned.
+
+    Catches (seen) a prior that is left out, and one of another scale.
+    """
+    table = tmp_path / "own.csv"
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(14, 3))
+    y = x @ [1.0, -2.0, 0.5] + 0.5 * rng.normal(size=14) + 3
+    names = {"header": "a,b,c,y", "comments": ""}
+    np.savetxt(table, np.c_[x, y], delimiter=",", **names)
+    options = "--target y --model map --width none --weight-scale 0.4 --epochs 4000"
+    args = ["--data", str(table), *options.split(), "--learning-rate", "0.01"]
+    assert main(["train", *args, "--out", str(tmp_path / "run")]) == 0
+    prepared, fit = by_hand(tmp_path / "run")
+    rows = prepared.data.train.in_memory()
+    inputs = np.c_[np.asarray(rows.x, float), np.ones(len(rows.x))]
+    precision = float(fit.likelihood.scale) ** -2
+    left = precision * inputs.T @ inputs + np.eye(4) / 0.4**2
+    mode = np.linalg.solve(left, precision * inputs.T @ rows.y)
+    layer = fit.model.network.layers[0]
+    found = np.concatenate([layer.weight, layer.bias[None]])
+    np.testing.assert_allclose(found, mode, atol=2e-3)
+    history = [
+        json.loads(line)
+        for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    ]
+    energy = -float(fit.model.prior.log_prob(fit.model.params))
+    assert history[-1]["kl"] == pytest.approx(energy, rel=1e-3)
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["elbo"] is None
+
+
 def test_help_shows_the_defaults_of_the_model(capsys):
     """Catches a preset of an SDE-BNN behind another model's options."""
     with pytest.raises(SystemExit):

@@ -165,6 +165,26 @@ def test_images_are_named(tmp_path, capsys):
     assert "--with-inputs repeats the columns of a table" in capsys.readouterr().err
 
 
+def test_a_stem_that_was_whitened(tmp_path):
+    """Catches (seen) a run that whitens the patches of images that are not there."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 255, (24, 8, 8, 3)).astype(np.uint8)
+    np.savez(tmp_path / "own.npz", x=x, y=np.arange(24) % 2)
+    np.savez(tmp_path / "new.npz", x=x[:5])
+    args = ["--data", str(tmp_path / "own.npz"), "--model", "map", *TINY]
+    args += ["--network", "sdebnn", "--stem", "patches", "--blocks", "1"]
+    args += ["--path-modes", "2", "--solver", "euler", "--dt", "0.5"]
+    run = tmp_path / "run"
+    assert main(["train", *args, "--out", str(run)]) == 0
+    trained = json.loads((run / "result.json").read_text())
+    (tmp_path / "own.npz").rename(tmp_path / "moved.npz")
+    assert len(predicted(run, tmp_path / "new.npz").splitlines()) == 6
+    (tmp_path / "moved.npz").rename(tmp_path / "own.npz")
+    assert main(["evaluate", str(run)]) == 0
+    again = json.loads((run / "evaluation.json").read_text())
+    assert again["nll"] == trained["nll"]
+
+
 def test_a_schema_of_another_run_is_refused(run, tmp_path, capsys):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)

@@ -144,7 +144,7 @@ def _read_scaling(saved: Mapping[str, Any]) -> Standardisation:
     return Standardisation(mean, scale, None if axes is None else tuple(axes))
 
 
-def _written_note(note: str) -> Any:
+def _written_note(note: Any) -> Any:
     """A sentence with its options, which each door spells in its own way."""
     if not isinstance(note, Sentence):
         return note

@@ -104,6 +104,8 @@ class Session:
             own = [MetricsFile(self.folder.metrics), EventsFile(self.folder.events)]
             self.callbacks = [*own, *callbacks]
         self.state = loop.place(start)
+        model, _ = trainer.combine(start.params)
+        self.has_bound = model.posterior_parts().has_bound
         self.started = started
         self.history = History(
             trainer.no_record(),
@@ -189,6 +191,7 @@ class Session:
             batch_size=self.batch_size,
             num_parameters=sum(p.size for p in jax.tree.leaves(self.state.params)),
             records=self.history.records,
+            has_bound=self.has_bound,
         )
         with contextlib.ExitStack() as stack:
             for callback in self.callbacks:
@@ -363,10 +366,11 @@ class Session:
         record = first.by_name()
         num_data = self.trainer.num_data
         logger.info(
-            "step 0: loss %.4g nats per example; log likelihood %.4g per example, KL "
+            "step 0: loss %.4g nats per example; log likelihood %.4g per example, %s "
             "%.4g per data set of %d (%.3g per example%s), KL weight %.3g",
             record["loss"],
             record["log_likelihood"] / num_data,
+            "KL" if self.has_bound else "energy of the prior",
             record["kl"],
             num_data,
             (record["kl"] + record["local_kl"]) / num_data,

@@ -62,3 +62,5 @@ def test_bad_images():
     ]:
         with pytest.raises(ValueError, match=match):
             stem.whitened(np.zeros(shape))
+    with pytest.raises(ValueError, match="not finite"):
+        stem.whitened(np.full((4, 8, 8, 3), np.nan))

@@ -67,7 +67,8 @@ class PatchStem(eqx.Module):
                 weights stay as they are.
 
         Raises:
-            ValueError: for images that are smaller than a patch, or of other channels.
+            ValueError: for images that are smaller than a patch, of other channels, or
+                not finite.
         """
         images = np.asarray(images)[:_MOST_IMAGES]
         channels = self.patches.weight.shape[2]
@@ -82,6 +83,10 @@ class PatchStem(eqx.Module):
             raise ValueError(
                 f"`images` must have {_SIDE} by {_SIDE} pixels or more, got "
                 f"{images.shape[1]} by {images.shape[2]}."
+            )
+        if not np.isfinite(images).all():
+            raise ValueError(
+                "`images` has numbers that are not finite: leave such images out."
             )
         weight = self.patches.weight
         kernel = jnp.asarray(_whitening(images).reshape(weight.shape), weight.dtype)

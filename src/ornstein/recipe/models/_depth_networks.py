@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..._sentence import Option, OptionError
 from ..._types import PRNGKeyArray, PyTree
@@ -170,7 +171,9 @@ def _stem(
         activation=activation_from_name(options.activation),
         key=jax.random.fold_in(key, _STEM),
     )
-    return stem.whitened(data.train.in_memory().x)
+    images = data.train.in_memory().x
+    # A run that is read again has no rows, NaN for each: its weights replace these.
+    return stem if np.isnan(images[:1]).all() else stem.whitened(images)
 
 
 def _check_no_image_options(options: ModelOptions) -> None:

@@ -109,7 +109,8 @@ def _last(curve: np.ndarray) -> float:
 def _spread(number_of_epochs: int) -> Sequence[int]:
     if number_of_epochs <= 10:
         return range(number_of_epochs)
-    return sorted(set(np.linspace(0, number_of_epochs - 1, 10).round().astype(int)))
+    spread = np.linspace(0, number_of_epochs - 1, 10).round().astype(int)
+    return sorted(set(spread.tolist()))
 
 
 def _said(name: str) -> str:

@@ -26,6 +26,8 @@ class Plan(NamedTuple):
         batch_size: examples in a batch.
         num_parameters: numbers that are trained.
         records: of the epochs already finished, in a run that is resumed.
+        has_bound: whether `elbo` of its records bounds the evidence from below. If not,
+            `kl` is the energy of a prior, such as that of `MAP`, or 0.
     """
 
     num_epochs: int
@@ -35,6 +37,7 @@ class Plan(NamedTuple):
     batch_size: int
     num_parameters: int
     records: list[dict[str, Any]]
+    has_bound: bool = True
 
 
 @runtime_checkable

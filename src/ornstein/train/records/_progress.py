@@ -18,6 +18,8 @@ from ._callbacks import Plan
 class ProgressBar:
     """ELBO, KL, accuracy, ECE and the time left, on a rich console.
 
+    Of a function without a bound: the loss, and the energy of its prior if it has one.
+
     Args:
         console: where to draw it; the command line's, for instance.
     """
@@ -56,28 +58,30 @@ class ProgressBar:
             self._task,
             completed=step,
             epoch=f"{epoch}/{self._plan.num_epochs}",
-            numbers=_numbers(record),
+            numbers=_numbers(record, self._plan),
         )
 
     def epoch(self, record: dict[str, Any]) -> None:
         """Show the epoch's numbers, those of the validation split included."""
-        self.progress.update(self._task, numbers=_numbers(record))
+        assert self._plan is not None
+        self.progress.update(self._task, numbers=_numbers(record, self._plan))
 
     def stop(self) -> None:
         """Leave the bar as it is."""
         self.progress.stop()
 
 
-def _numbers(record: dict[str, Any]) -> str:
+def _numbers(record: dict[str, Any], plan: Plan) -> str:
     """The KL is all of it: of what examples share, and of single examples.
 
     Where there is none (of an ensemble), it is not shown.
     """
     if "kl" in record:
         record = record | {"kl": record["kl"] + record.get("local_kl", 0.0)}
+    bound = [("ELBO", "elbo", "{:.4g}"), ("KL", "kl", "{:.3g}")]
+    density = [("loss", "loss", "{:.4g}"), ("energy", "kl", "{:.3g}")]
     shown = [
-        ("ELBO", "elbo", "{:.4g}"),
-        ("KL", "kl", "{:.3g}"),
+        *(bound if plan.has_bound else density),
         ("acc", "accuracy", "{:.4f}"),
         ("ECE", "ece", "{:.4f}"),
         ("val NLL", "val_nll", "{:.4f}"),
