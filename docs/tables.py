@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from docs.records import Entry, Files, Rows, Values, newest, read, shown
-from ornstein.metrics import mean_and_error
+from ornstein.studies.sdebnn._table1_rows import RowScores, beside_twin
 
 _NUM_SPLITS = 20
 _JUDGED = {
@@ -183,16 +183,17 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         folder = results / "table1" / f"{data}-{scale}"
         return Rows(read(path) for path in sorted(folder.glob(f"{model}-[0-9].json")))
 
-    def nll_minus_twin(data: str, model: str, scale: str = "quick") -> Entry:
-        """How much worse it predicts a test row than its twin without noise does.
+    def minus_twin(data: str, model: str, scale: str = "quick") -> Entry:
+        """How much worse it predicts test rows than its twin without noise does.
 
-        Of one seed; the standard error is that over test rows.
+        Of one seed; standard errors are those over test rows.
         """
         folder = results / "table1" / f"{data}-{scale}"
-        names = (f"{model}-0.npy", f"{model}-without-noise-0.npy")
-        ours, its = (np.load(folder / name).astype(np.float64) for name in names)
-        mean, error = mean_and_error(ours - its)
-        return Entry({"mean": mean, "se": error}, names[0])
+        names = (f"{model}-0.npz", f"{model}-without-noise-0.npz")
+        ours, its = (RowScores.load(folder / name) for name in names)
+        if ours is None or its is None:
+            raise FileNotFoundError(f"{folder} lacks {names[0]} or {names[1]}")
+        return Entry(beside_twin([(ours, its)]), names[0])
 
     def table1(data: str, **labels: str) -> str:
         """Table 1, a row a model."""
@@ -343,7 +344,7 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         gradients,
         inducing_minus_plain,
         len,
-        nll_minus_twin,
+        minus_twin,
     )
     found += (as_typed_table, made, max, min, runs, spread, table, table1, targets)
     return {call.__name__: call for call in (*found, uci_scores, uci_beside, uci_minus)}

@@ -52,6 +52,35 @@ def test_ties_go_to_the_lower_class():
         metrics.top_k_accuracy(flat, y, k=4)
 
 
+def test_errors_of_eces_are_those_over_rows():
+    """Against the spread over other rows of the same two models. Catches (seen)
+    resamples of each model by itself, of whose difference the spread is twice this.
+    """
+    rng = np.random.default_rng(0)
+
+    def rows(num: int) -> tuple[np.ndarray, np.ndarray]:
+        """Two models that are too sure, and mostly wrong about the same rows."""
+        p = rng.uniform(0.6, 0.75, num)
+        one, other = rng.uniform(size=(2, num))
+        same = rng.uniform(size=num) < 0.8
+        is_right = np.stack([one < p, np.where(same, one, other) < p])
+        return np.stack([p + 0.2, p + 0.1]), is_right
+
+    def differences(found: np.ndarray) -> np.ndarray:
+        return found[:, 0] - found[:, 1]
+
+    one = rows(2_000)
+    found = metrics.resampled_ece(*one)
+    for model in range(2):
+        confidence, is_right = (part[model] for part in one)
+        probs = np.stack([confidence, 1 - confidence], 1)
+        expected = metrics.ece(probs, 1 - is_right)
+        np.testing.assert_allclose(found[0, model], expected, rtol=1e-4)
+    others = [metrics.resampled_ece(*rows(2_000), num_resamples=0) for _ in range(400)]
+    spread = differences(np.concatenate(others)).std(ddof=1)
+    assert differences(found[1:]).std(ddof=1) == pytest.approx(spread, rel=0.25)
+
+
 def test_reliability_by_hand():
     """Catches bins that include their lower edge: 0.6 and 0.8 are edges of fifths."""
     bins = metrics.reliability(HAND_PROBS, HAND_LABELS, num_bins=5)

@@ -19,6 +19,7 @@ from ._ece import (
     ece as ece,
     max_calibration_error as max_calibration_error,
     reliability as reliability,
+    resampled_ece as resampled_ece,
 )
 from ._entropy import (
     entropy as entropy,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._types import Array, Bool, Float, Int
 from ._arrays import AnyArray
@@ -130,6 +131,44 @@ def max_calibration_error(
     """
     bins = reliability(probs, y, num_bins=num_bins)
     return jnp.nanmax(jnp.abs(bins.confidence - bins.accuracy))
+
+
+def resampled_ece(
+    confidence: Float[AnyArray, "models rows"],
+    is_right: Bool[AnyArray, "models rows"],
+    *,
+    num_bins: int = 15,
+    num_resamples: int = 1_000,
+) -> Float[np.ndarray, "samples models"]:
+    """`ece` of several models, and the same of rows drawn again with replacement.
+
+    Each resample has the same rows for all models, so that the standard deviation of a
+    difference between two is its standard error over rows, paired; it is too large
+    where bins are so well calibrated that noise decides the sign of their gaps. The
+    mean of resamples is no estimate: an ECE of rows that were drawn twice is larger.
+
+    Args:
+        confidence: of each model, the largest class probability of each row.
+        is_right: whether that class is the row's.
+        num_bins: how many bins of equal width.
+        num_resamples: how often rows are drawn again; the draws are always the same.
+
+    Returns:
+        of the rows as they are, then of each resample.
+    """
+    confidence = np.asarray(confidence, np.float64)
+    gaps = confidence - np.asarray(is_right)
+    bins = np.clip(np.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
+    num_models, num_rows = gaps.shape
+    rng = np.random.default_rng(0)
+    found = np.empty((1 + num_resamples, num_models))
+    for sample in range(1 + num_resamples):
+        drawn = rng.integers(0, num_rows, num_rows) if sample else np.arange(num_rows)
+        times = np.bincount(drawn, minlength=num_rows)
+        for model in range(num_models):
+            sums = np.bincount(bins[model], times * gaps[model], num_bins)
+            found[sample, model] = np.abs(sums).sum() / num_rows
+    return found
 
 
 # Each compiled as one program rather than operation by operation.

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ornstein import metrics
 from ornstein.cli import main
 from ornstein.evaluation._evaluate import evaluate
 from ornstein.prediction import predict
@@ -114,9 +115,15 @@ def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
     """Catches rows of another seed or model, and a difference whose error is that of
     two tables side by side.
     """
+
+    def save(name: str, nll: np.ndarray, confidence: np.ndarray) -> None:
+        own = {"nll": nll, "confidence": confidence, "is_right": rows["is_right"]}
+        np.savez(out / name, **own)
+
     out = tmp_path / "out"
     shutil.copytree(folder / "out", out)
-    nlls = np.load(out / "tiny-1.npy").astype(float)
+    rows = dict(np.load(out / "tiny-1.npz"))
+    nlls = rows["nll"].astype(float)
     twin = nlls - 0.5 + 0.01 * (np.arange(len(nlls)) % 2)
     record = json.loads((out / "tiny-1.json").read_text())
 
@@ -126,8 +133,9 @@ def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
         (row,) = [row for row in TABLE1.run(asked) if row["model"] == "tiny"]
         return {name: value for name, value in row.items() if "twin" in name}
 
-    np.save(out / "tiny-without-noise-1.npy", twin)
-    np.save(out / "tiny-2-0.npy", twin[1:])
+    sure = np.ones_like(nlls)
+    save("tiny-without-noise-1.npz", twin, sure)
+    save("tiny-2-0.npz", twin, sure)
     assert beside() == {}  # rows of a run without a result are of none
     record["model"] = "tiny-without-noise"
     (out / "tiny-without-noise-1.json").write_text(json.dumps(record))
@@ -136,9 +144,16 @@ def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
     expected = np.std(twin - nlls, ddof=1) / len(nlls) ** 0.5
     assert found["nll_minus_twin_se_rows"] == pytest.approx(expected, rel=1e-3)
     assert found["seeds_beside_twin"] == 1
-    for damaged in (b"", b"no array", (out / "tiny-1.npy").read_bytes()[:-8]):
-        (out / "tiny-1.npy").write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"tiny-1\.npy does not hold .* remove it"):
+    # The twin is sure of all rows: its ECE is its share of wrong ones.
+    ours = json.loads((out / "tiny-1.json").read_text())
+    expected = ours["ece"] - (1 - ours["accuracy"])
+    assert found["ece_minus_twin"] == pytest.approx(expected, abs=1e-5)
+    both = np.stack([rows["confidence"], sure]), np.stack([rows["is_right"]] * 2)
+    drawn = -np.diff(metrics.resampled_ece(*both))[1:]
+    assert found["ece_minus_twin_se_rows"] == pytest.approx(drawn.std(ddof=1))
+    for damaged in (b"", b"no array", (out / "tiny-1.npz").read_bytes()[:-8]):
+        (out / "tiny-1.npz").write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"tiny-1\.npz does not hold .* remove it"):
             beside()
 
 
@@ -172,9 +187,11 @@ def test_trained_row_is_the_model_that_was_judged(folder: Path):
     prediction = predict(fit, prepared.data.test.x, key=key, num_draws=2)
     scores = evaluate(prediction, prepared.data.test.y)
     assert record["nll"] == pytest.approx(scores["nll"], rel=1e-5)
-    kept = np.load(folder / "out" / "tiny-1.npy")
+    kept = np.load(folder / "out" / "tiny-1.npz")
     log_prob = prediction.log_prob(prepared.data.test.y)
-    np.testing.assert_allclose(kept, -log_prob, rtol=1e-5)
+    np.testing.assert_allclose(kept["nll"], -log_prob, rtol=1e-5)
+    np.testing.assert_allclose(kept["confidence"], prediction.probs.max(1), rtol=1e-5)
+    assert kept["is_right"].mean() == pytest.approx(scores["accuracy"])
     assert record["seed"] == prepared.recipe.training.seed == 1
 
 

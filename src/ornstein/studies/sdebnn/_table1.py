@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..._sentence import OptionError
-from ...metrics import mean_and_error
 from ...recipe import load_recipe, model_name, recipe_names
 from .._experiment import Experiment, Study
+from ._table1_rows import beside_twin
 from ._table1_runs import (
     finished_row,
     read_record,
     recipe_of,
-    row_nlls,
+    row_scores,
     trained_row,
 )
 
@@ -98,23 +98,16 @@ def _run(study: Study) -> list[dict[str, Any]]:
 def _beside_twin(
     study: Study, model: str, records: list[dict[str, Any]]
 ) -> dict[str, float]:
-    """How much worse than its twin without noise it predicts, of the seeds of both.
-
-    The standard error is that over test rows: not of seeds, nor of draws.
-    """
+    """How much worse than its twin without noise it predicts, of the seeds of both."""
     runs = {(record["model"], record["seed"]): record for record in records}
-    differences = []
+    pairs = []
     for (name, seed), record in runs.items():
         twin = runs.get((model + _TWIN, seed))
         if name == model and twin is not None:
-            ours, its = row_nlls(study, record), row_nlls(study, twin)
-            if ours is not None and its is not None and len(ours) == len(its):
-                differences.append(ours.astype(np.float64) - its)
-    if not differences:
-        return {}
-    mean, error = mean_and_error(np.mean(differences, axis=0))
-    found = {"nll_minus_twin": mean, "nll_minus_twin_se_rows": error}
-    return found | {"seeds_beside_twin": len(differences)}
+            ours, its = row_scores(study, record), row_scores(study, twin)
+            if ours is not None and its is not None and len(ours.nll) == len(its.nll):
+                pairs.append((ours, its))
+    return beside_twin(pairs) if pairs else {}
 
 
 def table(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

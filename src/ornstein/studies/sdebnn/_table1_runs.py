@@ -1,6 +1,5 @@
 """Rows of table 1, one file for each model and seed, and the runs behind them."""
 
-import io
 import json
 import math
 import time
@@ -8,11 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..._files import UnreadableError, read_json, write_atomically
 from ..._sentence import OptionError
-from ..._types import Float
 from ..._version import __version__
 from ...evaluation import fit_scores
 from ...network import initial_state
@@ -35,6 +31,7 @@ from ...recipe import (
 from ...train import Plan, RunFolder, load_model, save_model
 from .._experiment import Study
 from .._ledger import Origin
+from ._table1_rows import RowScores
 
 # Where `ornstein evaluate RUN` looks for them.
 _FINAL = "final.npz"
@@ -77,8 +74,8 @@ def trained_row(
     """A trained row of table 1: its data, its fit, and its result.
 
     Trained if it is not there yet, or gone on with; else read from the study's folder:
-    `runs/MODEL-SEED` has the model, `MODEL-SEED.json` the result, `MODEL-SEED.npy` the
-    NLL of each test row, so that models can be compared row by row.
+    `runs/MODEL-SEED` has the model, `MODEL-SEED.json` the result, `MODEL-SEED.npz` the
+    scores of each test row, so that models can be compared row by row.
 
     Args:
         study: its folder and scale.
@@ -101,11 +98,11 @@ def trained_row(
         study.say(f"{data}: {note}")
     study.say(f"{name}: training in {folder}")
 
-    def compute() -> tuple[_Trained, dict[str, Any], np.ndarray]:
+    def compute() -> tuple[_Trained, dict[str, Any], RowScores]:
         trained = _train(folder, prepared, recipe, study, name)
         return trained, *_judged(trained.fit, prepared, recipe)
 
-    (trained, scores, nlls), origin, _ = study.ledger.compute(compute)
+    (trained, scores, rows), origin, _ = study.ledger.compute(compute)
     seconds = round(origin["seconds"] + trained.seconds_before, 1)
     origin |= {"seed": seed, "seconds": seconds}
     origin |= {"begun": trained.begun} if trained.is_resumed else {}
@@ -127,9 +124,7 @@ def trained_row(
     }
     record = _as_json(result)
     path = record_path(study, model, seed)
-    buffer = io.BytesIO()
-    np.save(buffer, nlls)
-    write_atomically(path.with_suffix(".npy"), buffer.getvalue())
+    rows.save(path.with_suffix(".npz"))
     write_atomically(path, json.dumps(record, indent=2).encode())
     RunFolder.open(folder).write_result(record)
     study.say(f"{name}: wrote {path}")
@@ -141,25 +136,16 @@ def record_path(study: Study, model: str, seed: int) -> Path:
     return study.folder / f"{model_name(model)}-{seed}.json"
 
 
-def row_nlls(study: Study, record: dict[str, Any]) -> Float[np.ndarray, " rows"] | None:
-    """The NLL of each test row of a finished run, nats.
+def row_scores(study: Study, record: dict[str, Any]) -> RowScores | None:
+    """The scores of each test row of a finished run.
 
     `None` of results of before they were kept.
 
     Raises:
         ValueError: if the file is damaged.
     """
-    path = record_path(study, record["model"], record["seed"]).with_suffix(".npy")
-    if not path.is_file():
-        return None
-    try:
-        return np.load(path)
-    except (ValueError, EOFError) as error:
-        raise OptionError(
-            "{} does not hold the NLLs of test rows, or is damaged: remove it; the "
-            "table does without.",
-            path,
-        ) from error
+    path = record_path(study, record["model"], record["seed"])
+    return RowScores.load(path.with_suffix(".npz"))
 
 
 def read_record(path: Path, study: Study, data: str) -> dict[str, Any]:
@@ -305,15 +291,14 @@ def _load(folder: Path, prepared: Prepared, recipe: Recipe | SampleRecipe) -> Fi
 
 def _judged(
     fit: Any, prepared: Prepared, recipe: Recipe | SampleRecipe
-) -> tuple[dict[str, Any], np.ndarray]:
-    """The scores, and the NLL of each test row."""
+) -> tuple[dict[str, Any], RowScores]:
+    """The scores, and those of each test row."""
     keys, draws = Keys.of(prepared.recipe), prepared.recipe.training.test_draws
     if isinstance(recipe, SampleRecipe):
         draws = recipe.sampling.test_draws
     how = {"num_draws": draws, "test_key": keys.test, "bound_key": keys.bound}
     scores, prediction = fit_scores(fit, prepared.data, **how)
-    log_prob, num_units = prediction.row_scores(prepared.data.test.y)
-    return scores, np.asarray(-log_prob / num_units, np.float32)
+    return scores, RowScores.of(prediction, prepared.data.test.y)
 
 
 def _read_recipe(record: Mapping[str, Any], kind: Any) -> Recipe | SampleRecipe | None:
