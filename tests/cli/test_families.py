@@ -206,8 +206,9 @@ def test_map_goes_to_the_mode(tmp_path: Path):
     y = x @ [1.0, -2.0, 0.5] + 0.5 * rng.normal(size=14) + 3
     names = {"header": "a,b,c,y", "comments": ""}
     np.savetxt(table, np.c_[x, y], delimiter=",", **names)
-    options = "--target y --model map --width none --weight-scale 0.4 --epochs 4000"
-    args = ["--data", str(table), *options.split(), "--learning-rate", "0.01"]
+    options = "--target y --model map --width none --prior gaussian"
+    options += " --weight-scale 0.4 --epochs 4000 --learning-rate 0.01"
+    args = ["--data", str(table), *options.split()]
     assert main(["train", *args, "--out", str(tmp_path / "run")]) == 0
     prepared, fit = by_hand(tmp_path / "run")
     rows = prepared.data.train.in_memory()

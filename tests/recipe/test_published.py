@@ -69,15 +69,15 @@ _TWINS = ("sdebnn", "sdebnn-stl")
 
 
 def test_the_twin_of_hours_is_the_same_network():
-    """Catches a twin of another architecture, budget or augmentation."""
+    """Catches a twin of another architecture, prior, budget or augmentation."""
     names = ("sdebnn", "sdebnn-without-noise")
     noisy, still = (load_recipe("cifar10", name, "hours")[1] for name in names)
-    own = {"model": "deterministic", "test_draws": 1}
+    own = {"model": "map", "test_draws": 1}
     own |= {name: getattr(Recipe().weights, name) for name in _OF_NOISE}
     assert noisy.changed(**own) == still
 
 
-_OF_NOISE = ("prior", "weight_scale", "weight_noise", "random_weights", "init_scale")
+_OF_NOISE = ("weight_noise", "random_weights", "init_scale")
 
 
 def test_counts_from_shapes_are_those_of_the_model(tmp_path: Path):

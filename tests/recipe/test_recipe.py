@@ -3,6 +3,7 @@
 import typing
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,9 +11,9 @@ import optax
 import pytest
 
 from ornstein.data import load
-from ornstein.functions import Reparameterised, StickTheLandingKL
-from ornstein.nn import ACTIVATIONS, TIME_LAYERS
-from ornstein.prior import ScaleMixturePrior
+from ornstein.functions import MeanField, Reparameterised, StickTheLandingKL
+from ornstein.nn import ACTIVATIONS, MLP, TIME_LAYERS
+from ornstein.prior import GaussianPrior, ScaleMixturePrior
 from ornstein.recipe import (
     PRESETS,
     Recipe,
@@ -163,6 +164,24 @@ def test_weight_decay_spares_biases():
     updates, _ = optimiser.update(zeros, optimiser.init(params), params)
     np.testing.assert_allclose(updates["w"], -0.5 * 0.1)
     np.testing.assert_allclose([*updates["b"], updates["scale"]], 0.0)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "nesterov", "muon"])
+def test_weight_decay_spares_standard_deviations(optimiser):
+    """Catches (seen, of adam and nesterov) a decay of the numbers before the softplus,
+    whose 0 is a standard deviation of 0.69; and means without one."""
+    model = MeanField(MLP(2, 1, (3,), key=jax.random.key(0)), GaussianPrior(1.0))
+    params = eqx.filter(model, eqx.is_inexact_array)
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    options = options_module.TrainingOptions(weight_decay=0.1, optimiser=optimiser)
+    rules: Any = _training._optimisers(options)
+    rule = rules["weights"](lambda step: 0.5)
+    updates: Any
+    updates, _ = rule.update(zeros, rule.init(params), params)
+    for leaf in jax.tree.leaves(updates.family.rho):
+        np.testing.assert_array_equal(leaf, 0.0)
+    for layer in updates.family.mean.layers:
+        assert float(jnp.abs(layer.weight).min()) > 0
 
 
 @pytest.mark.parametrize(

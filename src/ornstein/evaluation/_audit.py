@@ -77,8 +77,9 @@ def audit(
       the path of weights, nodes, weights (or what the network's `parameter_parts` are);
     - itself without noise: every q at its mean;
     - a twin trained without noise, its weights points under the same prior (`MAP`, the
-      KL weight included), and a twin trained with q = p (points alone are trained),
-      both at the budget of the fit.
+      KL weight included; that of an `SDEBNN` has neither a KL of its drift nor the
+      prior of a Gaussian w₀), and a twin trained with q = p (points alone are
+      trained), both at the budget of the fit.
 
     Differences of NLL are paired, so that their standard errors are those of the rows
     which both have met; and, added in quadrature, of the draws of both, by a jackknife

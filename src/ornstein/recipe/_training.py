@@ -31,6 +31,7 @@ from ..train import (
     Skip,
     Stop,
     Validation,
+    adamw,
     fit,
     muon,
     nesterov,
@@ -276,10 +277,7 @@ def _optimisers(options: TrainingOptions) -> dict[str, Rule] | IVON:
         return {"weights": muon(decay), "noise": optax.adam}
     if decay == 0:
         return {"weights": optax.adam, "noise": optax.adam}
-    # Biases stay free, and so do the scales of likelihoods.
-    is_matrix = lambda params: jax.tree.map(lambda p: p.ndim > 1, params)
-    adamw = lambda rate: optax.adamw(rate, weight_decay=decay, mask=is_matrix)
-    return {"weights": adamw, "noise": optax.adam}
+    return {"weights": adamw(decay), "noise": optax.adam}
 
 
 def _roughness(options: TrainingOptions) -> Roughness | None:

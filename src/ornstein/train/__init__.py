@@ -29,7 +29,12 @@ from ._nonfinite import (
     Skip as Skip,
     Stop as Stop,
 )
-from ._optimiser import VECTORS_RATE as VECTORS_RATE, Rule as Rule, muon as muon
+from ._optimiser import (
+    VECTORS_RATE as VECTORS_RATE,
+    Rule as Rule,
+    adamw as adamw,
+    muon as muon,
+)
 from ._run import Run as Run
 from ._schedule import (
     AbstractSchedule as AbstractSchedule,

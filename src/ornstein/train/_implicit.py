@@ -5,7 +5,7 @@ from typing import Any
 import optax
 
 from ._kl_weight import KLWeight
-from ._optimiser import Rule
+from ._optimiser import Rule, no_scales
 from ._schedule import Constant, Linear
 
 
@@ -14,12 +14,14 @@ def nesterov(weight_decay: float = 0.0) -> Rule:
 
     Args:
         weight_decay: times the parameters, added to the gradient of the loss per
-            example (Adam's form, with its own scale, is `optax.adamw`).
+            example (Adam's form, with its own scale, is `optax.adamw`). Standard
+            deviations of a variational family have none.
     """
+    mask = lambda params: no_scales(params, lambda array: True)
 
     def rule(rate: optax.ScalarOrSchedule) -> optax.GradientTransformation:
         return optax.chain(
-            optax.add_decayed_weights(weight_decay),
+            optax.add_decayed_weights(weight_decay, mask),
             optax.sgd(rate, momentum=0.9, nesterov=True),
         )
 

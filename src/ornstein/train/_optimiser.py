@@ -8,7 +8,7 @@ import jax
 import optax
 from optax.contrib import MuonDimensionNumbers, muon as optax_muon
 
-from .._types import PyTree
+from .._types import Array, PyTree
 from ..functions import FROZEN, WEIGHTS, AbstractFamily
 from ..nn import Conv2d, ConvTranspose2d, Linear
 from ._schedule import AbstractSchedule, Constant
@@ -173,6 +173,45 @@ def _entry(argument: str, value, name: str):
     return value[name]
 
 
+def no_scales(params: PyTree, is_decayed: Callable[[Array], bool]) -> PyTree[bool]:
+    """Which leaves decay: of a variational family none but means.
+
+    A standard deviation's decay would lead to softplus(0), which is no smaller weight.
+
+    Args:
+        params: what is trained.
+        is_decayed: whether an array does, if it is no standard deviation.
+    """
+
+    def of_node(node: Any) -> PyTree[bool]:
+        if not isinstance(node, AbstractFamily):
+            return is_decayed(node)
+        nothing = jax.tree.map(lambda _: False, node)
+        if (means := getattr(node, "mean", None)) is None:
+            return nothing
+        means = jax.tree.map(is_decayed, means)
+        return eqx.tree_at(lambda family: family.mean, nothing, means)
+
+    is_family = lambda node: isinstance(node, AbstractFamily)
+    return jax.tree.map(of_node, params, is_leaf=is_family)
+
+
+def adamw(weight_decay: float) -> Rule:
+    """AdamW, whose decay is of matrices and kernels alone: arrays of two or more axes.
+
+    Biases stay free, and so do scales: of likelihoods, and the standard deviations of a
+    variational family, whose means decay.
+
+    Args:
+        weight_decay: times the parameters and the rate, in each step.
+
+    References:
+        Loshchilov & Hutter (2019), "Decoupled weight decay regularization".
+    """
+    mask = lambda params: no_scales(params, lambda array: array.ndim > 1)
+    return lambda rate: optax.adamw(rate, weight_decay=weight_decay, mask=mask)
+
+
 def muon(weight_decay: float = 0.0) -> Rule:
     """Muon: of a matrix's momentum only the directions, all at the same length.
 
@@ -187,7 +226,8 @@ def muon(weight_decay: float = 0.0) -> Rule:
 
     Args:
         weight_decay: of matrices and kernels, as AdamW's: times the parameters and the
-            rate, in each step.
+            rate, in each step. Beside a prior it shrinks them further (of a variational
+            family its means), to where the objective has no optimum.
 
     References:
         Jordan et al. (2024), "Muon: an optimizer for hidden layers in neural networks";

@@ -151,6 +151,12 @@ def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
     both = np.stack([rows["confidence"], sure]), np.stack([rows["is_right"]] * 2)
     drawn = -np.diff(metrics.resampled_ece(*both))[1:]
     assert found["ece_minus_twin_se_rows"] == pytest.approx(drawn.std(ddof=1))
+    record["recipe"]["training"]["weight_decay"] = 0.1
+    (out / "tiny-without-noise-1.json").write_text(json.dumps(record))
+    assert beside() == {}  # a twin that was trained otherwise is none
+    record["recipe"]["training"] |= {"weight_decay": 0.0, "test_draws": 7}
+    (out / "tiny-without-noise-1.json").write_text(json.dumps(record))
+    assert beside() == found
     for damaged in (b"", b"no array", (out / "tiny-1.npz").read_bytes()[:-8]):
         (out / "tiny-1.npz").write_bytes(damaged)
         with pytest.raises(ValueError, match=r"tiny-1\.npz does not hold .* remove it"):

@@ -310,7 +310,8 @@ class TrainingOptions:
             --prior fan-in that of each array of weights.
         weight_decay: stands in for the prior of models without one. With adam and
             muon AdamW's, of matrices and kernels; with nesterov a gradient of all
-            weights and biases.
+            weights and biases. Beside a prior it shrinks weights (of mean-field their
+            means) further than that does, to what is no mode and no optimum of a bound.
         schedule: what the learning rate does after its peak. linear falls from half of
             the run to nine tenths, to a hundredth; the nodes' rate then stays.
         kl_weight: 1 is the bound on the evidence.

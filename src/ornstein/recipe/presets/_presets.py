@@ -6,16 +6,15 @@ an accelerator.
 """
 
 import dataclasses
-from pathlib import Path
 from typing import Any, Literal
 
 from ..._sentence import OptionError
-from ...data import kind_of_folder
 from ...train import IVON, VECTORS_RATE
 from .._recipe import Recipe
 from ..models import HIERARCHICAL, NETWORK_OPTIONS, WHITENED, network_kind
 from ..options import ModelName, ModelOptions, OptimiserName, SolverOptions
 from ._implicit_presets import IMPLICIT, TABLE_2
+from ._kinds import is_table, kind_of_data
 from ._series_presets import kind_of_sequences, latent_presets
 
 PresetName = Literal["cpu", "paper"]
@@ -24,8 +23,6 @@ HANDED_OVER: tuple[ModelName, ...] = ("chains", "auto")
 """Models that become another recipe once the data are read."""
 TABLE_NOISE: dict[str, Any] = {"scale": 0.3, "learn_scale": True}
 """Where the noise of a table's targets starts, and that it is learned."""
-IN_MEMORY = "table in memory"
-"""The name of data that no file holds."""
 LATENT: tuple[ModelName, ...] = ("latent-sde", "latent-ode")
 """The families that learn sequences."""
 
@@ -128,17 +125,17 @@ _NETWORK: dict[str, dict[str, Any]] = {
     },
     "images": {"width": "400-400", "epochs": 20},
 }
+_MEAN_FIELD_PRIOR: dict[str, Any] = {"prior": "fan-in", "weight_scale": 4.0}
 _FAMILIES: dict[ModelName, dict[str, Any]] = {
     "mean-field": {
-        "prior": "fan-in",
-        "weight_scale": 4.0,
+        **_MEAN_FIELD_PRIOR,
         "init_scale": 0.05,
         "learning_rate": 1e-2,
     },
     "mc-dropout": {"dropout": 0.3, "input_dropout": 0.1},
     "ensemble": {"test_draws": 5},
     "deterministic": {"test_draws": 1},
-    "map": {"test_draws": 1},
+    "map": {**_MEAN_FIELD_PRIOR, "test_draws": 1},
     "laplace": {"test_draws": 100},
     "swag": {},
 }
@@ -191,7 +188,7 @@ _DEPTH: dict[ModelName, dict[str, Any]] = {
     | {"init_scale": 0.02, "weight_noise": "plain"},
     "ensemble": {"test_draws": 5},
     "deterministic": {"test_draws": 1},
-    "map": {"test_draws": 1},
+    "map": _FAMILIES["map"],
 }
 _HYPER_DRIFT_SCALE = 0.4
 # Every parameter of it is N(0, 1) a priori, paths of the weights among them.
@@ -212,8 +209,6 @@ _VARIATIONAL_PATH: dict[str, Any] = {
     "solver": "euler",
     "dt": 0.5,
     "path_modes": 2,
-    "random_weights": "path",
-    "init_scale": 0.1,
     "epochs": None,
     "steps": 12_000,
     "batch_size": 25,
@@ -221,6 +216,7 @@ _VARIATIONAL_PATH: dict[str, Any] = {
     "ema": None,
     "test_draws": 60,
 }
+_PATH_NOISE: dict[str, Any] = {"random_weights": "path", "init_scale": 0.1}
 
 # What only the implicit network of a paper's twins reads.
 _NODES = {"num_components", "init_spread", "node_prior_scale", "noise_learning_rate"}
@@ -353,7 +349,7 @@ def _with_network(
     if network in ("mlp", HIERARCHICAL):
         mlp = _NETWORK.get(data, _NETWORK[kind_of_data(data)])
         own |= {"width": mlp["width"], "activation": "relu"}
-    if network == HIERARCHICAL and model == "mean-field":
+    if network == HIERARCHICAL and model in ("mean-field", "map"):
         own |= _WHITENED_PRIOR
     if model in ("ensemble", "swag") and "norm" in read:
         own["norm"] = "frn"  # members, or draws, cannot share batch statistics
@@ -368,33 +364,19 @@ def _of_sdebnn(
     parts = (ModelOptions, SolverOptions)
     unread = {field.name for part in parts for field in dataclasses.fields(part)}
     unread -= network_kind(network).options
+    if model not in ("mean-field", "map"):
+        unread |= {"kl_weight", "kl_warmup"}
     if model != "mean-field":
-        unread |= {"kl_weight", "kl_warmup", "num_draws"}
+        unread |= {"num_draws"}
     own = {n: v for n, v in _DEPTH[model].items() if n != "learning_rate"}
     own["network"] = network
     if network == "hyper-odenet":
         own["drift_scale"] = _HYPER_DRIFT_SCALE
-    if network == WHITENED and model == "mean-field":
+    if network == WHITENED and model in ("mean-field", "map"):
         own |= _WHITENED_PRIOR
         if kind == "images":
             own |= _VARIATIONAL_PATH | {"space_to_depth": data != "digits"}
+            own |= {"test_draws": 1} if model == "map" else _PATH_NOISE
     if network == WHITENED and kind == "vectors":
         own |= _WHITENED_VECTORS
     return {n: v for n, v in options.items() if n not in unread} | own
-
-
-def kind_of_data(data: str) -> str:
-    """`toy`, `vectors` or `images`, from the name of a data set alone."""
-    if data.startswith("toy/"):
-        return "toy"
-    is_shards = kind_of_folder(Path(data).expanduser()) is not None
-    if is_table(data) or is_shards or Path(data).suffix.lower() == ".npz":
-        return "vectors"
-    return "images"
-
-
-def is_table(data: str) -> bool:
-    """Whether the name of a data set alone says that it is a table."""
-    suffix = Path(data).suffix.lower()
-    is_named = data == IN_MEMORY or data.startswith("uci/")
-    return is_named or suffix in (".csv", ".parquet")

@@ -103,11 +103,28 @@ def _beside_twin(
     pairs = []
     for (name, seed), record in runs.items():
         twin = runs.get((model + _TWIN, seed))
-        if name == model and twin is not None:
-            ours, its = row_scores(study, record), row_scores(study, twin)
-            if ours is not None and its is not None and len(ours.nll) == len(its.nll):
-                pairs.append((ours, its))
+        if name != model or twin is None:
+            continue
+        if other := _trained_otherwise(record, twin):
+            study.say(
+                f"{model}-{seed}: not compared with {twin['model']}-{seed}, of another "
+                f"{', '.join(other)}"
+            )
+            continue
+        ours, its = row_scores(study, record), row_scores(study, twin)
+        if ours is not None and its is not None and len(ours.nll) == len(its.nll):
+            pairs.append((ours, its))
     return beside_twin(pairs) if pairs else {}
+
+
+def _trained_otherwise(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """Options of data and training, that a model and its twin do not share."""
+    found = []
+    for part in ("data", "training"):
+        ours, its = (record["recipe"].get(part, {}) for record in (one, other))
+        names = sorted((set(ours) | set(its)) - {"test_draws"})
+        found += [name for name in names if ours.get(name) != its.get(name)]
+    return found
 
 
 def table(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
