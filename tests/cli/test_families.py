@@ -165,6 +165,18 @@ def test_what_is_made_of_a_trained_network(model: str, tmp_path: Path, capsys):
         ("--model swag --swag-epochs 1", "--swag-epochs must be at least 2"),
         ("--model swag --swag-rate 0", "--swag-rate must be positive"),
         ("--model deterministic --curvature full", "--curvature does nothing for"),
+        (
+            "--model map --network hierarchical --weight-scale 3",
+            "give --prior gaussian and --weight-scale 1",
+        ),
+        ("--model map --narrow-scale 0.1", "--narrow-scale does nothing for --prior"),
+        ("--model mean-field --mixture 0.1", "--mixture does nothing for --prior"),
+        ("--model map --weight-scale -1", "--weight-scale must be positive, got -1"),
+        ("--model map --kl-weight -1", "--kl-weight must be finite and not negative"),
+        (
+            "--model map --prior scale-mixture --mixture 2",
+            "--mixture must lie above 0 and below 1, got 2",
+        ),
     ],
 )
 def test_what_cannot_be_made_is_refused_before_training(options, sentence, capsys):
@@ -227,6 +239,21 @@ def test_map_goes_to_the_mode(tmp_path: Path):
     assert history[-1]["kl"] == pytest.approx(energy, rel=1e-3)
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["elbo"] is None
+    assert result["objective"] == "log joint density"
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Energy of the prior" in page
+    assert "KL of posterior and prior" not in page
+
+
+def test_what_training_had_to_say_is_kept(tmp_path: Path):
+    """Catches (seen) a bound by empirical Bayes that loses its caveat once it is read
+    again."""
+    options = "--model mean-field --optimiser ivon --empirical-bayes --prior fan-in"
+    result = train(tmp_path / "run", options)
+    assert any("empirical Bayes" in note for note in result["notes"])
+    assert main(["evaluate", str(tmp_path / "run")]) == 0
+    again = json.loads((tmp_path / "run" / "evaluation.json").read_text())
+    assert again["notes"] == result["notes"]
 
 
 def test_help_shows_the_defaults_of_the_model(capsys):

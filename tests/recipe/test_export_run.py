@@ -44,7 +44,7 @@ def as_matrix(frame: pd.DataFrame, columns: list[dict]) -> np.ndarray:
         cells = frame[column["name"]]
         if column["kind"] == "category":
             places = {text: i for i, text in enumerate(column["categories"])}
-            cells = cells.map(places).fillna(-1)
+            cells = cells.fillna("(empty)").map(places).fillna(-1)
         if column["kind"] == "date":
             cells = (pd.to_datetime(cells) - pd.Timestamp(0)).dt.days
         parts.append(cells.astype(float))
@@ -61,7 +61,7 @@ def frame() -> pd.DataFrame:
         {
             "rooms": rooms,
             "age": np.where(gaps, np.nan, rng.integers(0, 99, NUM_ROWS)),
-            "town": rng.choice(["Ulm", "Bonn", "Trier"], NUM_ROWS),
+            "town": rng.choice(["Ulm", "Bonn", "Trier", None], NUM_ROWS),
             "sold": days,
             "price": 1000.0 + 50 * rooms + rng.normal(0, 9, NUM_ROWS),
         }
@@ -79,14 +79,14 @@ def table_run(frame: pd.DataFrame, tmp_path_factory) -> Path:
 
 
 def test_a_table_is_predicted_without_the_package(table_run, frame, tmp_path):
-    """Gaps, an unknown town and dates. Catches an encoding, a unit, a draw or a file
-    that is another than `predict`'s.
+    """Gaps, no town or an unknown one, dates. Catches an encoding, a unit, a draw or a
+    file that is another than `predict`'s.
     """
     run, path = orn.load_run(table_run), tmp_path / "houses.hlo"
     assert main(["export", str(table_run), "-o", str(path)]) == 0
     said = json.loads(Path(f"{path}.json").read_text())
     rows = frame.iloc[:7].copy()
-    rows.loc[3, "town"] = "Rom"
+    rows.loc[3, "town"], rows.loc[4, "town"] = "Rom", None
     theirs = elsewhere(path, as_matrix(rows, said["inputs"]["columns"]))
     ours = run.predict(rows)
     near = {"rtol": 1e-6, "atol": 1e-6 * float(ours.mean.max())}

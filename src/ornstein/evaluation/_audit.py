@@ -181,8 +181,8 @@ def check_claims(model: AbstractRandomFunction) -> None:
             "an audit puts them back: give `samples.with_prior(prior)`."
         )
     raise OptionError(
-        "{} claims no posterior: there is no prior to put it back to, and so nothing "
-        "to audit. {}.",
+        "{} claims no posterior: it has no distribution that could be put back to a "
+        "prior, and so nothing to audit. {}.",
         Choice(f"`{type(model).__name__}`", "The {model} of this run"),
         Choice("Score its predictions by `evaluate`", "Leave {audit} out"),
     )

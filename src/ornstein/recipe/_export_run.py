@@ -238,7 +238,10 @@ def _description(data: Data) -> dict[str, Any]:
         inputs["units"] = "the training data's own"
     else:
         inputs["columns"] = _columns(data.encoding.columns)
-        inputs["empty"] = "NaN; of a category, as any other text, -1"
+        inputs["empty"] = (
+            "NaN; of a category the place of (empty) where its `categories` have "
+            "that, else as any other text, -1"
+        )
     return {
         "data": data.name,
         "task": data.task,

@@ -25,6 +25,7 @@ _MODEL = "final.npz"
 _SCHEMA = "data.json"
 _RECIPE = "sha256 of the recipe"
 _KNOWN = "sha256 of what is known of the data"
+_NOTES = "notes"
 
 
 def read_recipe(run: RunFolder) -> Recipe:
@@ -75,10 +76,15 @@ def _read_config(run: RunFolder) -> dict[str, Any]:
 def save_final(run: RunFolder, fit: Fitted) -> Path:
     """Write the trained model with its batch statistics, and say where."""
     path = final_path(run)
-    made_by = _made_by(run)
+    known = _made_by(run) | {_NOTES: list(map(str, getattr(fit, "notes", ())))}
     tree = (fit.model, fit.likelihood, fit.state)
-    save_model(path, tree, hyperparameters=made_by)
+    save_model(path, tree, hyperparameters=known)
     return path
+
+
+def final_notes(run: RunFolder) -> tuple[str, ...]:
+    """What training had to say of the model, which the model itself does not know."""
+    return tuple(load_hyperparameters(final_path(run)).get(_NOTES, ()))
 
 
 def check_own(run: RunFolder) -> None:

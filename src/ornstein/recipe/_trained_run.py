@@ -28,6 +28,7 @@ from ._run_files import (
     SAMPLES,
     check_kept,
     check_own,
+    final_notes,
     final_path,
     is_sampled,
     read_recipe,
@@ -57,12 +58,14 @@ class TrainedRun:
         prepared: what its recipe built; data without rows, until `with_rows`.
         fit: the trained model or samples.
         has_rows: whether the data have their rows.
+        fit_notes: what its training had to say.
     """
 
     folder: RunFolder
     prepared: Prepared
     fit: Fitted
     has_rows: bool = False
+    fit_notes: tuple[str, ...] = ()
 
     @property
     def task(self) -> str:
@@ -87,8 +90,9 @@ class TrainedRun:
     @property
     def notes(self) -> tuple[str, ...]:
         """What readers of its predictions must know."""
-        notes = self.fit.model.posterior_parts().notes
-        return (*self.prepared.data.notes, *notes)
+        own = self.fit.model.posterior_parts().notes
+        others = (note for note in self.fit_notes if note not in own)
+        return (*self.prepared.data.notes, *own, *others)
 
     def predict(
         self,
@@ -268,7 +272,8 @@ def load_run(folder: str | Path) -> TrainedRun:
     fit = (
         _read_fit(run, prepared) if chains is None else _samples(run, chains, prepared)
     )
-    return TrainedRun(run, prepared, fit, has_rows=not is_known)
+    notes = final_notes(run) if chains is None else ()
+    return TrainedRun(run, prepared, fit, has_rows=not is_known, fit_notes=notes)
 
 
 def _check_finished(run: RunFolder) -> None:

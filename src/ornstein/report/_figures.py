@@ -92,7 +92,12 @@ def _training(run: Run) -> dict[str, Figure]:
     }
     if not curves:
         return {}
-    units = {"elbo": "nats", "kl": "nats", "nll": "nats"}
+    if not run.fit.model.posterior_parts().has_bound:
+        curves.pop("elbo", None)
+        energies = curves.pop("kl", [0.0])
+        curves |= {"energy of the prior": energies} if any(energies) else {}
+    names = ("elbo", "kl", "nll", "energy of the prior")
+    units = dict.fromkeys(names, "nats")
     return {"training": training_curves(curves, units=units)}
 
 

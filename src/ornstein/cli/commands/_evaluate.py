@@ -142,7 +142,7 @@ class Evaluate:
         others = self._other_inputs(prepared)
         say_draws(fit, draws, terminal)
         keys = Keys.of(recipe)
-        notes = [*data.notes, *fit.model.posterior_parts().notes]
+        notes = list(trained.notes)
         result: dict[str, Any] = {
             "run": str(run.path),
             "model": "samples" if is_sampled else recipe.model.model,

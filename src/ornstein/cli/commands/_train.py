@@ -263,7 +263,7 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         "data": recipe.data.data,
         "train_seconds": float(fit.history["seconds"][-1]),
         "num_epochs": len(fit.history["seconds"]),
-        **_objective(recipe),
+        **_objective(recipe, fit),
         "kl_weight": kl_weight_of(recipe),
         **_skipped(fit),
         "weights": "last" if options.ema is None else "running mean",
@@ -272,10 +272,13 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
     return result | scores, prediction
 
 
-def _objective(recipe: Recipe) -> dict[str, Any]:
-    """What was minimised, and of how many draws: `elbo` is the plain bound's."""
+def _objective(recipe: Recipe, fit: Fit) -> dict[str, Any]:
+    """What was climbed, and with how many draws: `elbo` is the plain bound's."""
     options = recipe.training
     name = "importance-weighted" if options.importance_weighted else "elbo"
+    if not fit.model.posterior_parts().has_bound:
+        has_energy = recipe.model.model in ("map", "laplace")
+        name = "log joint density" if has_energy else "log likelihood"
     return {"objective": name, "training_draws": options.num_draws}
 
 
@@ -318,9 +321,12 @@ def _report(
             {name: zeroed[name] for name in names},
         )
     if result["kl_weight"] not in (None, 1):
+        has_bound = result.get("elbo") is not None
         terminal.say(
             f"Trained at KL weight {result['kl_weight']:g}: not the bound on the "
             "evidence, which `elbo` is."
+            if has_bound
+            else f"Trained with {result['kl_weight']:g} of the energy of its prior."
         )
     say_joint_nll(result, terminal)
     if "kl_mixture" in result:

@@ -57,12 +57,13 @@ def check_pairs(recipe: Recipe) -> None:
     if recipe.model.model == "mean-field":
         _check_weight_noise(recipe)
         _check_random_weights(recipe)
-        if recipe.network.network in STANDARD_NORMAL:
-            check_standard_prior(
-                recipe.network.network,
-                (recipe.weights.prior, recipe.weights.weight_scale),
-                "weight_scale",
-            )
+    has_prior = "weight_scale" in MODELS[recipe.model.model].options
+    if has_prior and recipe.network.network in STANDARD_NORMAL:
+        check_standard_prior(
+            recipe.network.network,
+            (recipe.weights.prior, recipe.weights.weight_scale),
+            "weight_scale",
+        )
     _check_posthoc(recipe)
     _check_ivon(recipe)
 

@@ -1,5 +1,7 @@
 """Numbers that an option cannot have."""
 
+import math
+
 import numpy as np
 
 from ..._sentence import Option, OptionError
@@ -33,6 +35,24 @@ def check_ranges(recipe: Recipe) -> None:
             "{scale} must be positive, got {}: it is the noise's, in units of the "
             "standardised targets.",
             recipe.likelihood.scale,
+        )
+    for name in ("weight_scale", "narrow_scale"):
+        value = getattr(recipe.weights, name)
+        if not value > 0:
+            raise OptionError(
+                "{} must be positive, got {}: it is a prior's.", Option(name), value
+            )
+    if not 0 <= options.kl_weight < math.inf:
+        raise OptionError(
+            "{kl_weight} must be finite and not negative, got {}: 1 is the bound on "
+            "the evidence.",
+            options.kl_weight,
+        )
+    if not 0 < recipe.weights.mixture < 1:
+        raise OptionError(
+            "{mixture} must lie above 0 and below 1, got {}: for one of the two "
+            "normals alone give {prior} gaussian.",
+            recipe.weights.mixture,
         )
     if not recipe.network.network_width > 0:
         raise OptionError(

@@ -33,6 +33,9 @@ def unread_by_model(recipe: Recipe) -> dict[str, tuple[str, str]]:
         unread |= dict.fromkeys(NETWORK_OPTIONS - read, ("network", network))
     if recipe.model.model == "latent-sde":
         unread |= _unread_by_parts(recipe)
+    if (prior := recipe.weights.prior) != "scale-mixture":
+        of_mixtures = {"narrow_scale", "mixture"} & family.options
+        unread |= dict.fromkeys(of_mixtures, ("prior", prior))
     return unread
 
 

@@ -162,7 +162,9 @@ def _stem(
         return None
     if options.space_to_depth:
         raise OptionError(
-            "{stem} {} stands in the place of {space_to_depth}: leave one of them out.",
+            "{stem} {} stands in the place of {space_to_depth}, which is on here, "
+            "maybe by the preset: switch that off (--no-space-to-depth in a shell), or "
+            "leave {stem} out.",
             options.stem,
         )
     stem = PatchStem(

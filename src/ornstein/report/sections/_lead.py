@@ -16,6 +16,8 @@ _FAMILIES = {
     "ensemble": "an ensemble of networks",
     "deterministic": "a single network",
     "map": "a single network at its posterior's mode",
+    "laplace": "a network with a normal around its weights",
+    "swag": "a network with the normal of its last iterates",
     "latent-sde": "a latent SDE",
     "latent-ode": "a latent ODE",
 }
@@ -121,7 +123,7 @@ def _trust(sheet: Sheet) -> str:
     if rows is not None and "nll_gain" in rows.constants:
         parts.insert(0, _against_constant(rows))
     weight = result.get("kl_weight")
-    if weight not in (None, 1):
+    if weight not in (None, 1) and result.get("elbo") is not None:
         parts.append(
             f"the KL weight was {number(weight)}, so that its posterior is not Bayes'"
         )

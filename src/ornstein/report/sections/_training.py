@@ -41,6 +41,8 @@ def training(sheet: Sheet) -> Section | None:
     for title, unit, names in _PANELS:
         if title == "ELBO" and not has_bound:  # of points it would be none
             continue
+        if "kl" in names and not has_bound:
+            title, names = "Energy of the prior", ("kl",)
         curves = {n: np.array([_value(r, n) for r in history]) for n in names}
         curves = {n: c for n, c in curves.items() if _says(c)}
         if curves and len(drawn) < _NUM_SHOWN:
