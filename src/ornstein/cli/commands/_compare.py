@@ -29,7 +29,7 @@ _FIGURES = (".png", ".pdf", ".svg")
 class Compare:
     """Which method is for your table? Cross-validate each, beside scikit-learn's.
 
-    Every family and chains of several kernels, and logistic or ridge regression, a
+    Families and chains of several kernels, and logistic or ridge regression, a
     forest, a network and (of small tables) a Gaussian process of scikit-learn learn
     from the same folds. NLL in nats a row, with its standard error; accuracy, ECE and
     AUROC of classes; RMSE and the share of rows that the central 90 % band holds of
