@@ -263,7 +263,7 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         "data": recipe.data.data,
         "train_seconds": float(fit.history["seconds"][-1]),
         "num_epochs": len(fit.history["seconds"]),
-        **_objective(recipe, fit),
+        **_objective(recipe, has_bound=fit.model.posterior_parts().has_bound),
         "kl_weight": kl_weight_of(recipe),
         **_skipped(fit),
         "weights": "last" if options.ema is None else "running mean",
@@ -272,11 +272,11 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
     return result | scores, prediction
 
 
-def _objective(recipe: Recipe, fit: Fit) -> dict[str, Any]:
+def _objective(recipe: Recipe, *, has_bound: bool = True) -> dict[str, Any]:
     """What was climbed, and with how many draws: `elbo` is the plain bound's."""
     options = recipe.training
     name = "importance-weighted" if options.importance_weighted else "elbo"
-    if not fit.model.posterior_parts().has_bound:
+    if not has_bound:
         has_energy = recipe.model.model in ("map", "laplace")
         name = "log joint density" if has_energy else "log likelihood"
     return {"objective": name, "training_draws": options.num_draws}

@@ -163,8 +163,7 @@ def _stem(
     if options.space_to_depth:
         raise OptionError(
             "{stem} {} stands in the place of {space_to_depth}, which is on here, "
-            "maybe by the preset: switch that off (--no-space-to-depth in a shell), or "
-            "leave {stem} out.",
+            "maybe by the preset: switch that off, or leave {stem} out.",
             options.stem,
         )
     stem = PatchStem(

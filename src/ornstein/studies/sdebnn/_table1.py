@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..._sentence import OptionError
+from ...metrics import mean_and_error, resampled_ece
 from ...recipe import load_recipe, model_name, recipe_names
 from .._experiment import Experiment, Study
-from ._table1_rows import beside_twin
 from ._table1_runs import (
+    RowScores,
     finished_row,
     read_record,
     recipe_of,
@@ -115,6 +116,33 @@ def _beside_twin(
         if ours is not None and its is not None and len(ours.nll) == len(its.nll):
             pairs.append((ours, its))
     return beside_twin(pairs) if pairs else {}
+
+
+def beside_twin(pairs: list[tuple[RowScores, RowScores]]) -> dict[str, float]:
+    """How much worse a model is than its twin: NLL and ECE, means over seeds.
+
+    Standard errors are those over test rows, which both have met: not of seeds, nor of
+    draws. That of the ECE is of a bootstrap.
+
+    Args:
+        pairs: the model's and its twin's, of each seed.
+    """
+    differences = [np.float64(ours.nll) - its.nll for ours, its in pairs]
+    mean, error = mean_and_error(np.mean(differences, axis=0))
+    models = [*(ours for ours, _ in pairs), *(its for _, its in pairs)]
+    resampled = resampled_ece(
+        np.stack([model.confidence for model in models]),
+        np.stack([model.is_right for model in models]),
+    )
+    ours, its = np.split(resampled, 2, axis=1)
+    eces = (ours - its).mean(axis=1)
+    return {
+        "nll_minus_twin": mean,
+        "nll_minus_twin_se_rows": error,
+        "ece_minus_twin": float(eces[0]),
+        "ece_minus_twin_se_rows": float(eces[1:].std(ddof=1)),
+        "seeds_beside_twin": len(pairs),
+    }
 
 
 def _trained_otherwise(one: dict[str, Any], other: dict[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """Rows of table 1, one file for each model and seed, and the runs behind them."""
 
+import io
 import json
 import math
 import time
@@ -7,12 +8,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._files import UnreadableError, read_json, write_atomically
+import numpy as np
+
+from ..._files import UnreadableError, read_json, read_npz, write_atomically
 from ..._sentence import OptionError
+from ..._types import Bool, Float
 from ..._version import __version__
 from ...evaluation import fit_scores
 from ...network import initial_state
-from ...prediction import Fitted, FittedModel
+from ...prediction import Fitted, FittedModel, Prediction
 from ...recipe import (
     Keys,
     Prepared,
@@ -31,11 +35,72 @@ from ...recipe import (
 from ...train import Plan, RunFolder, load_model, save_model
 from .._experiment import Study
 from .._ledger import Origin
-from ._table1_rows import RowScores
 
 # Where `ornstein evaluate RUN` looks for them.
 _FINAL = "final.npz"
 _SAMPLES = "samples"
+
+
+class RowScores(NamedTuple):
+    """What a model makes of each test row.
+
+    Attributes:
+        nll: nats.
+        confidence: the largest class probability.
+        is_right: whether that class is the row's.
+    """
+
+    nll: Float[np.ndarray, " rows"]
+    confidence: Float[np.ndarray, " rows"]
+    is_right: Bool[np.ndarray, " rows"]
+
+    @staticmethod
+    def of(prediction: Prediction, y: np.ndarray) -> "RowScores":
+        """Those of a prediction of classes.
+
+        Args:
+            prediction: of the rows.
+            y: their classes.
+        """
+        log_prob, num_units = prediction.row_scores(y)
+        probs = np.asarray(prediction.probs)
+        return RowScores(
+            np.asarray(-log_prob / num_units, np.float32),
+            probs.max(-1).astype(np.float32),
+            probs.argmax(-1) == np.asarray(y),
+        )
+
+    @staticmethod
+    def load(path: Path) -> "RowScores | None":
+        """What `save` wrote; `None` of results of before they were kept.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            ValueError: if the file is damaged.
+        """
+        if not path.is_file():
+            return None
+        try:
+            found = read_npz(path, RowScores._fields).arrays
+            return RowScores(**{name: found[name] for name in RowScores._fields})
+        except (UnreadableError, KeyError) as error:
+            raise OptionError(
+                "{} does not hold the scores of test rows, or is damaged: remove it; "
+                "the table does without.",
+                path,
+            ) from error
+
+    def save(self, path: Path) -> None:
+        """Write them.
+
+        Args:
+            path: of the file, `.npz`.
+        """
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **self._asdict())
+        write_atomically(path, buffer.getvalue())
 
 
 def finished_row(
