@@ -96,8 +96,7 @@ def _training(run: Run) -> dict[str, Figure]:
         curves.pop("elbo", None)
         energies = curves.pop("kl", [0.0])
         curves |= {"energy of the prior": energies} if any(energies) else {}
-    names = ("elbo", "kl", "nll", "energy of the prior")
-    units = dict.fromkeys(names, "nats")
+    units = {"elbo": "nats", "kl": "nats", "nll": "nats", "energy of the prior": "nats"}
     return {"training": training_curves(curves, units=units)}
 
 
