@@ -19,7 +19,9 @@ from ._series import series_figure
 
 _NUM_GALLERY = 24
 _GRID_SIZE = 200
-_CURVES = ("elbo", "kl", "kl_weight", "accuracy", "ece", "learning_rate", "val_nll")
+_SHARED = ("accuracy", "ece", "learning_rate", "val_nll")
+_CURVES = ("elbo", "kl", "kl_weight", *_SHARED)
+_CURVES_OF_POINTS = ("loss", "energy of the prior", *_SHARED)
 
 
 class Run(NamedTuple):
@@ -84,19 +86,20 @@ def save_figure(path: Path, figure: Figure) -> Path:
 
 def _training(run: Run) -> dict[str, Figure]:
     """What was recorded, over epochs."""
-    history = run.history
+    history, names = run.history, _CURVES
+    if not run.fit.model.posterior_parts().has_bound:
+        energy = history.get("kl", np.zeros(1))
+        history = {**history, "energy of the prior": np.where(energy, energy, np.nan)}
+        names = _CURVES_OF_POINTS
     curves = {
         name.replace("val_", "validation_"): history[name].tolist()
-        for name in _CURVES
+        for name in names
         if name in history and np.any(np.isfinite(history[name]))
     }
     if not curves:
         return {}
-    if not run.fit.model.posterior_parts().has_bound:
-        curves.pop("elbo", None)
-        energies = curves.pop("kl", [0.0])
-        curves |= {"energy of the prior": energies} if any(energies) else {}
     units = {"elbo": "nats", "kl": "nats", "nll": "nats", "energy of the prior": "nats"}
+    units["loss"] = "nats per example"
     return {"training": training_curves(curves, units=units)}
 
 
