@@ -171,7 +171,10 @@ def test_what_is_made_of_a_trained_network(model: str, tmp_path: Path, capsys):
         ),
         ("--model map --narrow-scale 0.1", "--narrow-scale does nothing for --prior"),
         ("--model mean-field --mixture 0.1", "--mixture does nothing for --prior"),
-        ("--model map --weight-scale -1", "--weight-scale must be positive, got -1"),
+        (
+            "--model map --weight-scale -1",
+            "--weight-scale must be positive and finite",
+        ),
         ("--model map --kl-weight -1", "--kl-weight must be finite and not negative"),
         (
             "--model map --prior scale-mixture --mixture 2",
@@ -243,6 +246,7 @@ def test_map_goes_to_the_mode(tmp_path: Path):
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Energy of the prior" in page
     assert "KL of posterior and prior" not in page
+    assert "KL ends at" not in page
 
 
 def test_what_training_had_to_say_is_kept(tmp_path: Path):

@@ -155,6 +155,9 @@ def resampled_ece(
 
     Returns:
         of the rows as they are, then of each resample.
+
+    References:
+        Efron & Tibshirani (1993), "An introduction to the bootstrap", chapter 6.
     """
     confidence = np.asarray(confidence, np.float64)
     gaps = confidence - np.asarray(is_right)

@@ -5,7 +5,7 @@ from typing import Any
 import optax
 
 from ._kl_weight import KLWeight
-from ._optimiser import Rule, no_scales
+from ._optimiser import Rule, decayed
 from ._schedule import Constant, Linear
 
 
@@ -17,11 +17,11 @@ def nesterov(weight_decay: float = 0.0) -> Rule:
             example (Adam's form, with its own scale, is `optax.adamw`). Standard
             deviations of a variational family have none.
     """
-    mask = lambda params: no_scales(params, lambda array: True)
 
     def rule(rate: optax.ScalarOrSchedule) -> optax.GradientTransformation:
+        mask = lambda params: decayed(params, lambda array: True)
         return optax.chain(
-            optax.add_decayed_weights(weight_decay, mask),
+            optax.add_decayed_weights(weight_decay, mask if weight_decay else None),
             optax.sgd(rate, momentum=0.9, nesterov=True),
         )
 

@@ -1,5 +1,6 @@
 """One optimiser for all that is trained, or one for each label; and Muon."""
 
+import dataclasses
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeAlias
 
@@ -173,7 +174,7 @@ def _entry(argument: str, value, name: str):
     return value[name]
 
 
-def no_scales(params: PyTree, is_decayed: Callable[[Array], bool]) -> PyTree[bool]:
+def decayed(params: PyTree, is_decayed: Callable[[Array], bool]) -> PyTree[bool]:
     """Which leaves decay: of a variational family none but means.
 
     A standard deviation's decay would lead to softplus(0), which is no smaller weight.
@@ -187,9 +188,10 @@ def no_scales(params: PyTree, is_decayed: Callable[[Array], bool]) -> PyTree[boo
         if not isinstance(node, AbstractFamily):
             return is_decayed(node)
         nothing = jax.tree.map(lambda _: False, node)
-        if (means := getattr(node, "mean", None)) is None:
+        # Of a family of one's own the means may be computed, or have another name.
+        if "mean" not in {field.name for field in dataclasses.fields(node)}:
             return nothing
-        means = jax.tree.map(is_decayed, means)
+        means = jax.tree.map(is_decayed, node.mean)
         return eqx.tree_at(lambda family: family.mean, nothing, means)
 
     is_family = lambda node: isinstance(node, AbstractFamily)
@@ -199,7 +201,8 @@ def no_scales(params: PyTree, is_decayed: Callable[[Array], bool]) -> PyTree[boo
 def adamw(weight_decay: float) -> Rule:
     """AdamW, whose decay is of matrices and kernels alone: arrays of two or more axes.
 
-    Biases stay free, and so do scales: of likelihoods, and the standard deviations of a
+    Biases stay free (but not those of members of an ensemble, or modes of a path, which
+    are stacked), and so do scales: of likelihoods, and the standard deviations of a
     variational family, whose means decay.
 
     Args:
@@ -208,7 +211,7 @@ def adamw(weight_decay: float) -> Rule:
     References:
         Loshchilov & Hutter (2019), "Decoupled weight decay regularization".
     """
-    mask = lambda params: no_scales(params, lambda array: array.ndim > 1)
+    mask = lambda params: decayed(params, lambda array: array.ndim > 1)
     return lambda rate: optax.adamw(rate, weight_decay=weight_decay, mask=mask)
 
 

@@ -154,7 +154,13 @@ def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
     record["recipe"]["training"]["weight_decay"] = 0.1
     (out / "tiny-without-noise-1.json").write_text(json.dumps(record))
     assert beside() == {}  # a twin that was trained otherwise is none
-    record["recipe"]["training"] |= {"weight_decay": 0.0, "test_draws": 7}
+    record["recipe"]["training"]["weight_decay"] = 0.0
+    record["recipe"]["model"]["sigma"] = 3.0
+    (out / "tiny-without-noise-1.json").write_text(json.dumps(record))
+    assert beside() == {}  # nor one of another prior
+    del record["recipe"]["training"]["weight_decay"]  # as if from before it existed
+    record["recipe"]["model"]["sigma"] = ours["recipe"]["model"]["sigma"]
+    record["recipe"]["training"]["test_draws"] = 7
     (out / "tiny-without-noise-1.json").write_text(json.dumps(record))
     assert beside() == found
     for damaged in (b"", b"no array", (out / "tiny-1.npz").read_bytes()[:-8]):

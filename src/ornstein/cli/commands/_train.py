@@ -276,9 +276,10 @@ def _objective(recipe: Recipe, *, has_bound: bool = True) -> dict[str, Any]:
     """What was climbed, and with how many draws: `elbo` is the plain bound's."""
     options = recipe.training
     name = "importance-weighted" if options.importance_weighted else "elbo"
-    if not has_bound:
-        has_energy = recipe.model.model in ("map", "laplace")
-        name = "log joint density" if has_energy else "log likelihood"
+    if recipe.model.model in ("map", "laplace"):
+        name = "log joint density"
+    elif not has_bound:
+        name = "log likelihood"
     return {"objective": name, "training_draws": options.num_draws}
 
 

@@ -38,9 +38,11 @@ def check_ranges(recipe: Recipe) -> None:
         )
     for name in ("weight_scale", "narrow_scale"):
         value = getattr(recipe.weights, name)
-        if not value > 0:
+        if not 0 < value < math.inf:
             raise OptionError(
-                "{} must be positive, got {}: it is a prior's.", Option(name), value
+                "{} must be positive and finite, got {}: it is a prior's.",
+                Option(name),
+                value,
             )
     if not 0 <= options.kl_weight < math.inf:
         raise OptionError(

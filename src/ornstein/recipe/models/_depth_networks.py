@@ -174,7 +174,7 @@ def _stem(
     )
     images = data.train.in_memory().x
     # A run that is read again has no rows, NaN for each: its weights replace these.
-    return stem if np.isnan(images[:1]).all() else stem.whitened(images)
+    return stem if np.isnan(images[:100]).all() else stem.whitened(images)
 
 
 def _check_no_image_options(options: ModelOptions) -> None:

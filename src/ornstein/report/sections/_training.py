@@ -44,6 +44,8 @@ def training(sheet: Sheet) -> Section | None:
         if "kl" in names and not has_bound:
             title, names = "Energy of the prior", ("kl",)
         curves = {n: np.array([_value(r, n) for r in history]) for n in names}
+        if title == "Energy of the prior":
+            curves = {"energy": curves["kl"]}
         curves = {n: c for n, c in curves.items() if _says(c)}
         if curves and len(drawn) < _NUM_SHOWN:
             drawn.append(_panel(sheet, title, unit, epochs, curves))

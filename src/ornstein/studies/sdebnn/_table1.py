@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._sentence import OptionError
 from ...metrics import mean_and_error, resampled_ece
-from ...recipe import load_recipe, model_name, recipe_names
+from ...recipe import MODELS, Recipe, load_recipe, model_name, recipe_names
 from .._experiment import Experiment, Study
 from ._table1_runs import (
     RowScores,
@@ -60,6 +60,7 @@ _MEANS = (
 )
 _NOT_RECORDS = ("result",)
 _TWIN = "-without-noise"
+_OF_NOISE = {"model", "init_scale", "weight_noise", "random_weights", "test_draws"}
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
@@ -146,12 +147,16 @@ def beside_twin(pairs: list[tuple[RowScores, RowScores]]) -> dict[str, float]:
 
 
 def _trained_otherwise(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Options of data and training, that a model and its twin do not share."""
-    found = []
-    for part in ("data", "training"):
-        ours, its = (record["recipe"].get(part, {}) for record in (one, other))
-        names = sorted((set(ours) | set(its)) - {"test_draws"})
-        found += [name for name in names if ours.get(name) != its.get(name)]
+    """Options that a model and its twin should share, and do not."""
+    ours, its = recipe_of(one), recipe_of(other)
+    if not (isinstance(ours, Recipe) and isinstance(its, Recipe)):
+        return ["kind"]
+    has_prior = "prior" in MODELS[ours.model.model].options
+    found = ["prior"] if has_prior and its.model.model != "map" else []
+    for part in ("data", "network", "model", "weights", "solver", "training"):
+        own, other_own = vars(getattr(ours, part)), vars(getattr(its, part))
+        names = sorted(set(own) - _OF_NOISE)
+        found += [name for name in names if own[name] != other_own[name]]
     return found
 
 

@@ -15,6 +15,7 @@ from ..._sentence import OptionError
 from ..._types import Bool, Float
 from ..._version import __version__
 from ...evaluation import fit_scores
+from ...likelihood import AbstractClassLikelihood, Bernoulli
 from ...network import initial_state
 from ...prediction import Fitted, FittedModel, Prediction
 from ...recipe import (
@@ -55,15 +56,19 @@ class RowScores(NamedTuple):
     is_right: Bool[np.ndarray, " rows"]
 
     @staticmethod
-    def of(prediction: Prediction, y: np.ndarray) -> "RowScores":
-        """Those of a prediction of classes.
+    def of(prediction: Prediction, y: np.ndarray) -> "RowScores | None":
+        """Those of a prediction of classes; of numbers `None`.
 
         Args:
             prediction: of the rows.
             y: their classes.
         """
+        if not isinstance(prediction.likelihood, AbstractClassLikelihood):
+            return None
         log_prob, num_units = prediction.row_scores(y)
         probs = np.asarray(prediction.probs)
+        if isinstance(prediction.likelihood, Bernoulli):  # that of class 1 alone
+            probs, y = np.stack([1 - probs.ravel(), probs.ravel()], 1), np.ravel(y)
         return RowScores(
             np.asarray(-log_prob / num_units, np.float32),
             probs.max(-1).astype(np.float32),
@@ -163,7 +168,7 @@ def trained_row(
         study.say(f"{data}: {note}")
     study.say(f"{name}: training in {folder}")
 
-    def compute() -> tuple[_Trained, dict[str, Any], RowScores]:
+    def compute() -> tuple[_Trained, dict[str, Any], RowScores | None]:
         trained = _train(folder, prepared, recipe, study, name)
         return trained, *_judged(trained.fit, prepared, recipe)
 
@@ -189,7 +194,8 @@ def trained_row(
     }
     record = _as_json(result)
     path = record_path(study, model, seed)
-    rows.save(path.with_suffix(".npz"))
+    if rows is not None:
+        rows.save(path.with_suffix(".npz"))
     write_atomically(path, json.dumps(record, indent=2).encode())
     RunFolder.open(folder).write_result(record)
     study.say(f"{name}: wrote {path}")
@@ -356,7 +362,7 @@ def _load(folder: Path, prepared: Prepared, recipe: Recipe | SampleRecipe) -> Fi
 
 def _judged(
     fit: Any, prepared: Prepared, recipe: Recipe | SampleRecipe
-) -> tuple[dict[str, Any], RowScores]:
+) -> tuple[dict[str, Any], RowScores | None]:
     """The scores, and those of each test row."""
     keys, draws = Keys.of(prepared.recipe), prepared.recipe.training.test_draws
     if isinstance(recipe, SampleRecipe):

@@ -45,5 +45,6 @@ def with_model(
     notes = model.posterior_parts().notes
     if not isinstance(fit, Fit):
         return Fit(model, likelihood, fit.state, {}, notes=notes)
+    notes = (*fit.notes, *(note for note in notes if note not in fit.notes))
     made = {"model": model, "likelihood": likelihood, "notes": notes}
     return dataclasses.replace(fit, **made, ema=None)
