@@ -191,8 +191,9 @@ def decayed(params: PyTree, is_decayed: Callable[[Array], bool]) -> PyTree[bool]
         # Of a family of one's own the means may be computed, or have another name.
         if "mean" not in {field.name for field in dataclasses.fields(node)}:
             return nothing
-        means = jax.tree.map(is_decayed, node.mean)
-        return eqx.tree_at(lambda family: family.mean, nothing, means)
+        means_of = lambda family: family.mean
+        means = jax.tree.map(is_decayed, means_of(node))
+        return eqx.tree_at(means_of, nothing, means)
 
     is_family = lambda node: isinstance(node, AbstractFamily)
     return jax.tree.map(of_node, params, is_leaf=is_family)
