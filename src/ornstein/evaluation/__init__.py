@@ -14,6 +14,7 @@ from ._bound import (
 from ._corruptions import corruption_scores as corruption_scores
 from ._dial import dial as dial, dial_settings as dial_settings
 from ._evaluate import (
+    as_classes as as_classes,
     component_diversity as component_diversity,
     evaluate as evaluate,
     evaluate_ood as evaluate_ood,

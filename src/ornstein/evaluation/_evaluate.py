@@ -64,7 +64,7 @@ def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
     mean, error = metrics.mean_and_error(log_prob, num_units)
     scores = {"nll": -mean, "nll_se": error}
     if isinstance(prediction.likelihood, AbstractClassLikelihood):
-        probs, classes = _as_classes(prediction, y)
+        probs, classes = as_classes(prediction, y)
         is_wrong = jnp.argmax(probs, axis=1) != classes
         scores |= _class_scores(probs, classes)
         scores |= _error_scores(log_prob, np.asarray(is_wrong))
@@ -161,10 +161,15 @@ def _check_targets(prediction: Prediction, y: PyTree[Targets]):
         )
 
 
-def _as_classes(
+def as_classes(
     prediction: Prediction, y: Targets
 ) -> tuple[Float[Array, "rows classes"], Int[Array, " rows"]]:
-    """Probabilities of classes; each yes-or-no column becomes rows of two classes."""
+    """Probabilities of classes; each yes-or-no column becomes rows of two classes.
+
+    Args:
+        prediction: of classes.
+        y: theirs.
+    """
     probs = prediction.probs
     if isinstance(prediction.likelihood, Bernoulli):
         ones = probs.ravel()

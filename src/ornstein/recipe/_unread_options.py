@@ -14,7 +14,6 @@ from .presets import HANDED_OVER, is_table, kind_of_data, kind_of_sequences
 _OF_TABLES = {"target", "task", "features", "drop", "id_column", "separator", "test"}
 _OF_IMAGES = {"blocks", "readout", "space_to_depth", "stem", "normalised"}
 _OF_OWN_TABLES = {"time", "series", "value", "time_unit", "time_scale"}
-_OF_SCALE_MIXTURE = {"narrow_scale", "mixture"}
 
 
 def unread_options(recipe: Recipe | SampleRecipe) -> frozenset[str]:
@@ -43,8 +42,6 @@ def _by_model(recipe: Recipe) -> set[str]:
     unread = set(unread_by_model(recipe))
     if recipe.training.optimiser != "ivon":
         unread |= {"empirical_bayes", "init_hessian"}
-    if recipe.weights.prior != "scale-mixture":
-        unread |= _OF_SCALE_MIXTURE
     if recipe.network.network != WHITENED:
         unread.add("random_weights")
     return unread

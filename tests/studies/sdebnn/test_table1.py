@@ -5,17 +5,19 @@ import shutil
 import statistics
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from ornstein import metrics
 from ornstein.cli import main
 from ornstein.evaluation._evaluate import evaluate
-from ornstein.prediction import predict
+from ornstein.likelihood import Bernoulli, Gaussian
+from ornstein.prediction import Prediction, predict
 from ornstein.recipe import Keys, _provenance
 from ornstein.studies import Study
 from ornstein.studies.sdebnn._table1 import TABLE1, table
-from ornstein.studies.sdebnn._table1_runs import finished_row, trained_row
+from ornstein.studies.sdebnn._table1_runs import RowScores, finished_row, trained_row
 
 TINY = {
     "model": "sdebnn",
@@ -167,6 +169,19 @@ def test_a_model_is_compared_with_its_twin_row_by_row(folder: Path, tmp_path):
         (out / "tiny-1.npz").write_bytes(damaged)
         with pytest.raises(ValueError, match=r"tiny-1\.npz does not hold .* remove it"):
             beside()
+
+
+def test_rows_of_two_classes_by_one_probability():
+    """Catches (seen) a guess of class 0 whatever the one column says."""
+    outputs = jnp.array([[[2.0], [-1.0], [0.5]]])
+    y = np.array([[1], [1], [0]])
+    rows = RowScores.of(Prediction(outputs, Bernoulli()), y)
+    assert rows is not None
+    p = 1 / (1 + np.exp(-np.ravel(outputs)))
+    np.testing.assert_allclose(rows.confidence, np.maximum(p, 1 - p), rtol=1e-6)
+    np.testing.assert_array_equal(rows.is_right, [True, False, False])
+    np.testing.assert_allclose(rows.nll, -np.log([p[0], p[1], 1 - p[2]]), rtol=1e-5)
+    assert RowScores.of(Prediction(outputs, Gaussian(1.0)), np.zeros((3, 1))) is None
 
 
 def test_the_table_lists_where_its_runs_come_from(folder: Path, monkeypatch, capsys):

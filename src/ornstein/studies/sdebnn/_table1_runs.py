@@ -14,8 +14,8 @@ from ..._files import UnreadableError, read_json, read_npz, write_atomically
 from ..._sentence import OptionError
 from ..._types import Bool, Float
 from ..._version import __version__
-from ...evaluation import fit_scores
-from ...likelihood import AbstractClassLikelihood, Bernoulli
+from ...evaluation import as_classes, fit_scores
+from ...likelihood import AbstractClassLikelihood
 from ...network import initial_state
 from ...prediction import Fitted, FittedModel, Prediction
 from ...recipe import (
@@ -66,13 +66,11 @@ class RowScores(NamedTuple):
         if not isinstance(prediction.likelihood, AbstractClassLikelihood):
             return None
         log_prob, num_units = prediction.row_scores(y)
-        probs = np.asarray(prediction.probs)
-        if isinstance(prediction.likelihood, Bernoulli):  # that of class 1 alone
-            probs, y = np.stack([1 - probs.ravel(), probs.ravel()], 1), np.ravel(y)
+        probs, classes = map(np.asarray, as_classes(prediction, y))
         return RowScores(
             np.asarray(-log_prob / num_units, np.float32),
             probs.max(-1).astype(np.float32),
-            probs.argmax(-1) == np.asarray(y),
+            probs.argmax(-1) == classes,
         )
 
     @staticmethod
