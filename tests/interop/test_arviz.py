@@ -7,6 +7,7 @@ import jax
 import jax.random as jr
 import numpy as np
 import pytest
+from arviz_import import import_arviz
 
 import ornstein as orn
 from ornstein.functions import PosteriorSamples, r_hat
@@ -34,7 +35,7 @@ def linear_samples():
 
 def test_arviz_sees_the_same_chains():
     """Catches chains and draws that are swapped, and statistics under no name."""
-    arviz = pytest.importorskip("arviz", reason="arviz (extra `arviz`)")
+    arviz = import_arviz()
     samples = linear_samples()
     x = np.ones((3, 2), "float32")
     data = to_arviz(samples, x=x)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from arviz_import import import_arviz
 from scipy import stats
 
 import ornstein as orn
@@ -15,7 +16,7 @@ from ornstein.likelihood import CustomLikelihood, Weighted
 from ornstein.nn import PerExample
 from ornstein.prediction import FittedModel, Prediction
 
-arviz = pytest.importorskip("arviz", reason="arviz (extra `arviz`)")
+arviz = import_arviz()
 
 NUM_ROWS, NOISE = 24, 0.5
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from arviz_import import import_arviz
 from scipy import optimize, stats
 
 import ornstein as orn
@@ -194,7 +195,7 @@ def test_r_hat_where_ranks_say_nothing():
 
 
 def test_diagnostics_agree_with_arviz():
-    arviz = pytest.importorskip("arviz", reason="arviz (extra `arviz`)")
+    arviz = import_arviz()
     draws = np.stack(
         [autoregression(rho, (3, 400), seed) for seed, rho in enumerate((0.2, 0.9))],
         axis=2,
