@@ -6,6 +6,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from ornstein.cli import main
 from ornstein.evaluation._evaluate import evaluate
@@ -247,6 +248,30 @@ def test_map_goes_to_the_mode(tmp_path: Path):
     assert "Energy of the prior" in page
     assert "KL of posterior and prior" not in page
     assert "KL ends at" not in page
+
+
+def test_a_mode_is_not_reached_by_a_bound(tmp_path: Path, monkeypatch, capsys):
+    """Of Laplace's approximation, which has one afterwards. Catches (seen) a report and
+    a figure that call the energy of its prior a KL, and the log joint density an ELBO;
+    and (seen) points without a prior that are told of one's energy.
+    """
+    drawn = {}
+    monkeypatch.setattr(
+        "ornstein.report._figures.training_curves",
+        lambda curves, **options: drawn.update(curves) or Figure(),
+    )
+    result = train(tmp_path / "run", "--model laplace --likelihood gaussian")
+    assert result["elbo"] is not None
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Energy of the prior" in page
+    assert "KL of posterior and prior" not in page
+    assert {"loss", "energy of the prior"} <= set(drawn)
+    assert not {"elbo", "kl"} & set(drawn)
+    capsys.readouterr()
+    train(tmp_path / "point", "--model deterministic")
+    said = capsys.readouterr().err
+    assert "log likelihood -" in said
+    assert "energy" not in said
 
 
 def test_what_training_had_to_say_is_kept(tmp_path: Path):

@@ -110,6 +110,11 @@ CASES = {
         "image-augmentation norm network-width num-members",
         "width pretrained target time split",
     ),
+    "points": (
+        "train --data my.csv --model map --network mlp",
+        "prior weight-scale kl-weight test-draws",
+        "num-draws importance-weighted weight-noise",
+    ),
     "what is given": (
         "train --data my.csv --model mean-field --likelihood student-t --prior laplace",
         "df weight-scale",

@@ -116,6 +116,14 @@ REFUSED = {
         "prune run -o run/config.json --overwrite",
         "is where the run .*run keeps its own files",
     ),
+    "export over an audit": (
+        "export run -o run/audit.json --overwrite",
+        "is where the run .*run keeps its own files",
+    ),
+    "export among twins": (
+        "export run -o run/audit/kept.npz --overwrite",
+        "is where the run .*keeps its own files",
+    ),
     "prune what is there": ("prune run -o there.npz", "--output there.npz exists"),
     "prune a device": ("prune run -o /dev/null --overwrite", "is no regular file"),
     "prune the training table": (
@@ -139,6 +147,9 @@ def test_refuses_and_leaves_every_file(case, folder, trained, capsys):
     """Reported: each of these replaced the file that it names, but for the pipes,
     which hung."""
     table(folder / "run" / "inside.csv")
+    (folder / "run" / "audit").mkdir(exist_ok=True)
+    for name in ("audit.json", "audit/kept.npz"):
+        (folder / "run" / name).write_text("{}")
     arguments, match = REFUSED[case]
     before = snapshot(folder, trained)
     own = str(trained / "own.csv")

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..recipe import Recipe
 
 _OWN_FILES = {
+    "audit.json",
     "calls.json",
     "config.json",
     "data.json",
@@ -18,7 +19,7 @@ _OWN_FILES = {
     "result.json",
     "test_rows.npz",
 }
-_OWN_FOLDERS = {"checkpoints", "evaluations", "events", "figures"}
+_OWN_FOLDERS = {"audit", "checkpoints", "evaluations", "events", "figures"}
 _CLOSED_FOLDERS = {"checkpoints", "events"}  # where a run looks for files by itself
 
 

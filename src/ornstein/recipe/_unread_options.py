@@ -13,6 +13,8 @@ from .presets import HANDED_OVER, is_table, kind_of_data, kind_of_sequences
 
 _OF_TABLES = {"target", "task", "features", "drop", "id_column", "separator", "test"}
 _OF_IMAGES = {"blocks", "readout", "space_to_depth", "stem", "normalised"}
+_POINTS = ("deterministic", "map", "laplace", "swag")
+"""Models whose training has one function, however often it is drawn."""
 _OF_OWN_TABLES = {"time", "series", "value", "time_unit", "time_scale"}
 
 
@@ -44,6 +46,8 @@ def _by_model(recipe: Recipe) -> set[str]:
         unread |= {"empirical_bayes", "init_hessian"}
     if recipe.network.network != WHITENED:
         unread.add("random_weights")
+    if recipe.model.model in _POINTS:
+        unread |= {"num_draws", "importance_weighted"}
     return unread
 
 

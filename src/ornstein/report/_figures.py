@@ -34,6 +34,7 @@ class Run(NamedTuple):
         history: of the training.
         key: which functions are drawn for figures.
         num_draws: how many.
+        has_bound: whether training climbed a bound on the evidence.
     """
 
     fit: Fitted
@@ -42,6 +43,7 @@ class Run(NamedTuple):
     history: Mapping[str, np.ndarray]
     key: PRNGKeyArray
     num_draws: int
+    has_bound: bool
 
 
 def write_figures(
@@ -53,6 +55,7 @@ def write_figures(
     history: Mapping[str, np.ndarray],
     key: PRNGKeyArray,
     num_draws: int,
+    has_bound: bool = True,
 ) -> list[Path]:
     """Draw all that applies, and say what was written.
 
@@ -64,8 +67,10 @@ def write_figures(
         history: of the training.
         key: which functions the bands show.
         num_draws: how many.
+        has_bound: whether training climbed a bound on the evidence. Of a mode, around
+            which Laplace's approximation has one, it did not.
     """
-    run = Run(fit, prediction, data, history, key, num_draws)
+    run = Run(fit, prediction, data, history, key, num_draws, has_bound)
     figures = {name: figure for draw in FIGURES for name, figure in draw(run).items()}
     return [save_figure(folder / f"{name}.png", figures[name]) for name in figures]
 
@@ -87,7 +92,7 @@ def save_figure(path: Path, figure: Figure) -> Path:
 def _training(run: Run) -> dict[str, Figure]:
     """What was recorded, over epochs."""
     history, names = run.history, _CURVES
-    if not run.fit.model.posterior_parts().has_bound:
+    if not run.has_bound:
         energy = history.get("kl", np.zeros(1))
         history = {**history, "energy of the prior": np.where(energy, energy, np.nan)}
         names = _CURVES_OF_POINTS

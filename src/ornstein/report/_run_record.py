@@ -52,6 +52,14 @@ class RunRecord:
             return self.known.task
         return "classification" if "accuracy" in self.result else "regression"
 
+    @property
+    def climbed_bound(self) -> bool:
+        """Whether training climbed a bound on the evidence, and not to a mode."""
+        objective = self.result.get("objective")
+        if objective is None:  # a run of before, or chains
+            return self.result.get("elbo") is not None
+        return objective in ("elbo", "importance-weighted")
+
     def option(self, part: str, name: str) -> Any:
         """An option of its recipe; `None` where there is none of that name.
 

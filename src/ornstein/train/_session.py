@@ -365,17 +365,19 @@ class Session:
         """Say on which scales the run begins: a wrong one shows here."""
         record = first.by_name()
         num_data = self.trainer.num_data
+        fit = record["loss"], record["log_likelihood"] / num_data
+        words = "step 0: loss %.4g nats per example; log likelihood %.4g per example"
+        if not (self.has_bound or record["kl"]):  # points without a prior
+            logger.info(words, *fit)
+            return
+        energy = record.get("energy")
         logger.info(
-            "step 0: loss %.4g nats per example; log likelihood %.4g per example, %s "
-            "%.4g per data set of %d (%.3g per example%s), KL weight %.3g",
-            record["loss"],
-            record["log_likelihood"] / num_data,
+            f"{words}, %s %.4g per data set of %d (%.3g per example%s), KL weight %.3g",
+            *fit,
             "KL" if self.has_bound else "energy of the prior",
             record["kl"],
             num_data,
             (record["kl"] + record["local_kl"]) / num_data,
-            ""
-            if (energy := record.get("energy")) is None
-            else f"; energy of points {energy / num_data:.3g}",
+            "" if energy is None else f"; energy of points {energy / num_data:.3g}",
             record["kl_weight"],
         )

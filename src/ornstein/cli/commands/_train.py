@@ -306,6 +306,7 @@ def _figures(
         history=fit.history,
         key=Keys.of(prepared.recipe).test,
         num_draws=prepared.recipe.training.test_draws,
+        has_bound=prepared.model.posterior_parts().has_bound,
     )
 
 

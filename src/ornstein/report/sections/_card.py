@@ -98,7 +98,7 @@ def _model(sheet: Sheet) -> Html:
     rows["KL weight"] = (
         "none: nothing here has a KL" if weight is None else _shown(weight)
     )
-    if weight is not None and result.get("elbo") is None:
+    if weight is not None and not record.climbed_bound:
         rows["KL weight"] = f"{number(weight)}: of the energy of a prior, if it has one"
     elif weight not in (None, 1):
         rows["KL weight"] = (

@@ -37,7 +37,7 @@ def training(sheet: Sheet) -> Section | None:
         return None
     epochs = np.array([_value(record, "epoch") for record in history])
     drawn = []
-    has_bound = sheet.record.result.get("elbo") is not None
+    has_bound = sheet.record.climbed_bound
     for title, unit, names in _PANELS:
         if title == "ELBO" and not has_bound:  # of points it would be none
             continue
