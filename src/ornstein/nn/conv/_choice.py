@@ -99,6 +99,7 @@ def conv_form(name: str) -> Iterator[None]:
     """
     known = ("direct", "extra row", "row phases", "filled", "band", "flipped band")
     known += ("shifts", "flipped shifts", "split taps", "sums", "winograd", "phases")
+    known += ("winograd 4",)
     if name not in known:
         raise ValueError(f"`name` must be one of {', '.join(known)}, got {name!r}.")
     token = _preferred.set(name)

@@ -302,6 +302,7 @@ KERNEL_GRADIENT: Forms = {
     "band": Form(BAND.kernel_gradient, _few_channels),
     "flipped band": Form(_flipped_band_kernel_gradient, _flipped(_few_channels)),
     "winograd": Form(_winograd.kernel_gradient, _tiles),
+    "winograd 4": Form(_winograd.large_kernel_gradient, _tiles),
 }
 
 FORMS: dict[Face, Forms] = {
