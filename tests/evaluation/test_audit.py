@@ -154,7 +154,8 @@ def test_log_likelihood_bought(fit: FittedModel):
 
 
 def sums(blocks: Any, part_seen: float) -> DrawSums:
-    return DrawSums(np.asarray(blocks, np.float64), {}, part_seen)
+    blocks = np.asarray(blocks, np.float64)
+    return DrawSums(blocks, 0 * blocks, {}, part_seen)
 
 
 def test_the_error_of_what_was_bought_is_of_paired_draws():

@@ -1,12 +1,14 @@
 """The bound of series, against its parts one path at a time."""
 
+import equinox as eqx
 import jax.random as jr
 import numpy as np
 import pytest
 
 import ornstein as orn
 from ornstein.data import Split
-from ornstein.evaluation import series_evidence_bound
+from ornstein.evaluation import evidence_bound, series_evidence_bound
+from ornstein.evaluation._bound import DrawSums
 from ornstein.functions import FirstFrames
 from ornstein.train import Fit
 
@@ -30,3 +32,37 @@ def test_bound_of_series(estimator):
     assert found["elbo"] == pytest.approx(np.mean(elbos), rel=1e-4)
     assert found["kl"] == pytest.approx(np.mean(kls), rel=1e-4)
     assert found["kl"] > 0
+
+
+def some_fit() -> Fit:
+    network = eqx.nn.MLP(1, 1, 2, 1, key=jr.key(0))
+    model = orn.MeanField(network, orn.GaussianPrior(1.0))
+    return Fit(model, orn.Gaussian(1.0), None, {})
+
+
+@pytest.mark.parametrize("num_rows", [1_001, 1_999])
+def test_all_rows_of_a_few_thousand_are_in_the_bound(num_rows: int, monkeypatch):
+    """Catches (seen) rows beyond the last whole block that are left out, and an error
+    that is then infinite."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(num_rows, 1)).astype("float32")
+    y = np.where(np.arange(num_rows) < 199, 8.0, 0.0).astype("float32")
+    how = {"key": jr.key(1), "num_draws": 2}
+    found = evidence_bound(some_fit(), Split(x, y), **how)
+    monkeypatch.setattr("ornstein.evaluation._bound._BLOCK_ROWS", num_rows)
+    at_once = evidence_bound(some_fit(), Split(x, y), **how)
+    assert found["elbo"] == pytest.approx(at_once["elbo"], rel=1e-5)
+    assert found["elbo_se"] == pytest.approx(at_once["elbo_se"], rel=1e-3)
+
+
+def test_rows_that_were_not_seen_have_kls_of_their_own(monkeypatch):
+    """Catches (seen) an error of rows' likelihoods alone."""
+    blocks = np.repeat(np.random.default_rng(0).normal(size=(10, 1)), 2, axis=1)
+    sums = DrawSums(0 * blocks, blocks, {"kl": blocks.sum(0)}, 0.5)
+    monkeypatch.setattr(
+        "ornstein.evaluation._bound.sums_of_draws", lambda *_, **__: sums
+    )
+    split = Split(np.zeros((4, 1), "float32"), np.zeros(4, "float32"))
+    found = evidence_bound(some_fit(), split, key=jr.key(0), num_draws=2)
+    expected = np.sqrt(0.5 * 10 * np.var(blocks[:, 0], ddof=1))
+    assert found["elbo_se"] == pytest.approx(expected)

@@ -2,6 +2,7 @@
 
 import jax.random as jr
 import numpy as np
+import pytest
 import scipy.integrate
 import scipy.stats
 
@@ -34,6 +35,26 @@ def test_sample_crps():
     many = metrics.sample_crps(quantiles[:, None], np.array([0.7]))
     exact = metrics.gaussian_crps(np.zeros(1), np.ones(1), np.array([0.7]))
     np.testing.assert_allclose(many, exact, rtol=1e-3)
+
+
+def test_a_column_is_no_vector(unchecked):
+    """Catches (seen) a table of all pairs that is averaged: a perfect guess with an
+    error of 1.7."""
+    mean, y = np.linspace(-2, 2, 50)[:, None], np.linspace(-2, 2, 50)
+    ones = np.ones_like(mean)
+    calls = {
+        "mean": lambda: metrics.rmse(mean, y),
+        "lower": lambda: metrics.interval_coverage(mean - 1, mean + 1, y),
+        "std": lambda: metrics.gaussian_crps(y, ones, y),
+        "sample": lambda: metrics.sample_crps(mean[None], y),
+    }
+    for name, call in calls.items():
+        match = rf"`{name}` has shape \(50, 1\) and `y` \(50,\)"
+        with pytest.raises(ValueError, match=match):
+            call()
+    assert metrics.rmse(mean, y[:, None]) == 0
+    assert np.shape(metrics.gaussian_crps(0.0, 1.0, y)) == (50,)
+    assert np.isnan(metrics.regression_calibration_error(np.array([0.5, np.nan])))
 
 
 def test_rmse_by_hand():

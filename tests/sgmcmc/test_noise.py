@@ -129,6 +129,26 @@ def test_the_noise_ratio_is_the_largest_eigenvalue_weighted(x64, getkey):
     np.testing.assert_allclose(ratio(kernel, state), expected, rtol=1e-9)
 
 
+def test_one_array_is_weighted_entry_by_entry(getkey):
+    """Of a position that is no tree. Catches (seen) a ratio for each entry."""
+    potential = DensityPotential(lambda q: -jnp.sum(q**2), gradient_noise=1.0)
+    kernel = PreconditionedSGLD(0.1)
+    state = kernel.init(potential, jnp.ones(3), key=getkey())
+    state = state.move(state.position, state.momentum, jnp.array([1.0, 100.0, 4.0]))
+    how = {"key": jr.key(0), "num_rows": 50}
+    found = noise_ratio(potential, state, kernel, **how)
+    assert found.shape == ()
+    pair = [jnp.ones(1), jnp.ones(2)]
+    in_two = DensityPotential(
+        lambda q: -sum(jnp.sum(a**2) for a in q), gradient_noise=1.0
+    )
+    state = kernel.init(in_two, pair, key=getkey())
+    moments = [jnp.array([1.0]), jnp.array([100.0, 4.0])]
+    state = state.move(state.position, state.momentum, moments)
+    other = noise_ratio(in_two, state, kernel, **how)
+    assert found == pytest.approx(float(other), rel=0.5)  # by other noise
+
+
 def test_where_gradients_have_no_noise_the_ratio_is_0(getkey):
     potential = DensityPotential(lambda q: -jnp.sum(q**2))
     for kernel in (SGLD(0.1), SGLD(0.1, 0.0), NaiveSGHMC(0.1, 2)):

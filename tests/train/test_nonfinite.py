@@ -13,7 +13,7 @@ from train.linear_model import NOISE, linear_data, linear_model
 
 from ornstein.data._base import Split
 from ornstein.likelihood import Gaussian
-from ornstein.train import Fit, NonFiniteError, Run, RunFolder, Skip, Stop, fit
+from ornstein.train import Cosine, Fit, NonFiniteError, Run, RunFolder, Skip, Stop, fit
 
 NUM_ROWS, BATCH = 64, 16
 BAD = 7.0
@@ -83,6 +83,35 @@ def test_a_skipped_batch_leaves_everything_as_it_was():
     assert same_bits(found.model, linear_model())
     assert found.history["num_skipped"].tolist() == [1, 1, 1]
     assert np.isnan(found.history["loss"]).all()
+
+
+def test_means_and_rates_count_a_skipped_step():
+    """Weights that hardly move, and steps of SGD whose rate falls to nothing.
+
+    Catches (seen) a mean that is divided by the weight of steps which it has not seen,
+    and rates that lag behind those of the record.
+    """
+    still = fitted((5, 40), learning_rate=1e-12)
+    mean = still.averaged()
+    pairs = zip(
+        jax.tree.leaves((mean.model, mean.likelihood)),
+        jax.tree.leaves((still.model, still.likelihood)),
+        strict=True,
+    )
+    for averaged, own in pairs:
+        np.testing.assert_allclose(averaged, own, rtol=1e-5, atol=1e-9)
+
+    rates = []
+
+    def noted(rate: optax.Schedule) -> optax.GradientTransformation:
+        def at(step: Any) -> Any:
+            jax.debug.callback(lambda a: rates.append(float(a)), rate(step))
+            return rate(step)
+
+        return optax.sgd(at)
+
+    found = fitted((5, 40), optimiser=noted, schedule=Cosine())
+    assert rates[-1] == pytest.approx(found.history["learning_rate"][-1])
 
 
 @pytest.mark.parametrize("in_memory", [True, False])

@@ -103,11 +103,13 @@ def test_search_ranks_by_what_is_tested():
 
 def test_random_search_draws_from_its_ranges():
     space = {"learning_rate": LogUniform(0.1, 0.2), "sigma": (0.5, 1.0)}
+    space |= {"width": (2, 4)}
     tuning = search(lambda setting: linear_model(), space, num_trials=3, num_epochs=1)
     rates = [row["learning_rate"] for row in tuning.table]
     assert len(set(rates)) == 3
     assert all(0.1 <= rate <= 0.2 for rate in rates)
     assert all(row["sigma"] in (0.5, 1.0) for row in tuning.table)
+    assert all(isinstance(row["width"], int) for row in tuning.table)
     nlls = [row["val_nll"] for row in tuning.table]
     assert nlls == sorted(nlls)
 

@@ -3,6 +3,7 @@
 from ._atomic import (
     link_atomically as link_atomically,
     naming as naming,
+    to_disk as to_disk,
     write_atomically as write_atomically,
 )
 from ._json import parse_json as parse_json, read_json as read_json

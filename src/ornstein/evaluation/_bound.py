@@ -97,7 +97,8 @@ def evidence_bound(
     kls = sums.kls
     elbo = sums.log_likelihood.sum(0) - kls["kl"]
     error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
-    error = math.hypot(error, _rows_error(sums.log_likelihood, sums.part_seen))
+    of_rows = sums.log_likelihood - sums.local_kl
+    error = math.hypot(error, _rows_error(of_rows, sums.part_seen))
     parts = {name: float(np.mean(value)) for name, value in kls.items()}
     found = {"elbo": float(elbo.mean()), "elbo_se": float(error), **parts}
     if posterior.kl_estimate is None:
@@ -110,11 +111,13 @@ class DrawSums(NamedTuple):
 
     Attributes:
         log_likelihood: by blocks of rows, each scaled to its share of the data set.
+        local_kl: the KLs of rows' own latents, likewise.
         kls: in all (`"kl"`), and the terms by name.
         part_seen: of the rows; below 1 the blocks are chosen at random.
     """
 
     log_likelihood: Float[np.ndarray, "blocks draws"]
+    local_kl: Float[np.ndarray, "blocks draws"]
     kls: dict[str, Float[np.ndarray, " draws"]]
     part_seen: float
 
@@ -142,27 +145,40 @@ def sums_of_draws(
     if isinstance(split.x, Series):
         num_rows = min(num_rows, max(1, _BOUND_TIMES // split.x.num_times))
     chosen = np.asarray(jax.random.permutation(rows_key, len(split))[:num_rows])
-    size = min(num_rows, _BLOCK_ROWS)
     if num_rows < num_data:  # blocks say how far the rows might have been others
-        size = max(1, min(size, num_rows // _LEAST_BLOCKS))
-    blocks, shared = [], {}
+        size = max(1, min(_BLOCK_ROWS, num_rows // _LEAST_BLOCKS))
+        num_rows -= num_rows % size
+    else:
+        size = -(-num_rows // -(-num_rows // _BLOCK_ROWS))
+    log_likelihood, local_kl, shared = [], [], {}
     own: dict[str, Any] = {}
-    for begin in range(0, num_rows - num_rows % size, size):
-        rows = np.sort(chosen[begin : begin + size])
-        part = split.rows(rows)
+    for begin in range(0, num_rows, size):
+        rows = np.sort(chosen[begin : min(begin + size, num_rows)])
+        filled = np.resize(rows, size)  # one program for blocks of all sizes
+        part = split.rows(filled)
         batch = jax.tree.map(jnp.asarray, (part.x, part.y))
-        sums = _sums_over_rows(fit, batch, draws_key, num_draws=num_draws)
-        log_likelihoods, shared, local = sums
-        blocks.append(np.asarray(log_likelihoods, np.float64))
+        is_counted = jnp.arange(size) < len(rows)
+        sums = _sums_over_rows(fit, batch, is_counted, draws_key, num_draws=num_draws)
+        of_block, shared, local = jax.tree.map(_as_double, sums)
+        log_likelihood.append(of_block)
+        local_kl.append(local["kl"])
         for name, value in local.items():
-            own[name] = own.get(name, 0.0) + np.asarray(value, np.float64)
+            own[name] = own.get(name, 0.0) + value
     # What each row has of its own counts as its likelihood does.
-    num_used = num_rows - num_rows % size
-    kls = {name: np.asarray(value, np.float64) for name, value in shared.items()}
+    scale = num_data / num_rows
+    kls = dict(shared)
     for name, value in own.items():
-        kls[name] = kls.get(name, 0.0) + value * (num_data / num_used)
-    log_likelihood = np.stack(blocks) * (num_data / num_used)
-    return DrawSums(log_likelihood, kls, num_used / num_data)
+        kls[name] = kls.get(name, 0.0) + value * scale
+    return DrawSums(
+        np.stack(log_likelihood) * scale,
+        np.stack(local_kl) * scale,
+        kls,
+        num_rows / num_data,
+    )
+
+
+def _as_double(a: Array) -> Float[np.ndarray, "..."]:
+    return np.asarray(a, np.float64)
 
 
 def log_likelihood_bought(ours: DrawSums, theirs: DrawSums) -> tuple[float, float]:
@@ -219,13 +235,14 @@ def series_evidence_bound(
 
 
 @eqx.filter_jit
-def _sums_over_rows(fit, batch, key, *, num_draws: int):
+def _sums_over_rows(fit, batch, is_counted, key, *, num_draws: int):
     x, y = batch
     model, state = in_inference(fit.model), fit.state
 
     def summed(draw: Draw):
         log_likelihood, shared, local = _bound_parts(draw, fit.likelihood, y)
-        return jnp.sum(log_likelihood), shared, jax.tree.map(jnp.sum, local)
+        total = lambda a: jnp.sum(jnp.where(is_counted, a, 0))
+        return total(log_likelihood), shared, jax.tree.map(total, local)
 
     return map_draws(summed, model, x, key=key, num_draws=num_draws, state=state)
 

@@ -241,14 +241,17 @@ def _crps(
     y: Float[Array, "rows *times outputs"],
     mask: Bool[np.ndarray, "rows outputs"] | None,
 ) -> Float[Array, ""]:
-    """The mean over values, of rows evenly spaced where there are many.
+    """The mean over values, of rows chosen at random where there are many.
 
     Some rows at a time, so that long sequences need no more memory than tables.
     """
     num_draws = len(jax.tree.leaves(prediction.outputs)[0])
     num_points = max(num_draws, _NUM_CRPS_POINTS)
     at_once = max(1, _MOST_CRPS_NUMBERS // (num_points * max(1, y[0].size)))
-    some = np.arange(0, len(y), max(1, -(-len(y) // _MOST_CRPS_ROWS)))
+    some = np.arange(len(y))
+    if len(y) > _MOST_CRPS_ROWS:  # evenly spaced ones may be of one hour of the day
+        rng = np.random.default_rng(0)
+        some = np.sort(rng.choice(some, _MOST_CRPS_ROWS, replace=False))
     found = []
     for start in range(0, len(some), at_once):
         rows = some[start : start + at_once]

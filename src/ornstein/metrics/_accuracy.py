@@ -11,6 +11,8 @@ def accuracy(
 ) -> Float[Array, ""]:
     """The share of rows whose most probable class is right.
 
+    A row with a probability that is no number has none, and counts as wrong.
+
     Args:
         probs: class probabilities, or logits.
         y: class numbers.
@@ -23,7 +25,9 @@ def top_k_accuracy(
 ) -> Float[Array, ""]:
     """The share of rows whose class is among the `k` most probable.
 
-    Of equal probabilities the lower class number comes first, as in `argmax`.
+    Of equal probabilities the lower class number comes first, as in `argmax`. A row
+    with a probability that is no number, or of a class that is not there, counts as
+    wrong.
 
     Args:
         probs: class probabilities, or logits.
@@ -37,4 +41,5 @@ def top_k_accuracy(
     own = jnp.take_along_axis(probs, y[:, None], axis=1)
     is_earlier = jnp.arange(num_classes)[None] < y[:, None]
     num_better = jnp.sum((probs > own) | ((probs == own) & is_earlier), axis=1)
-    return jnp.mean(num_better < k)
+    is_judged = ~jnp.isnan(probs).any(axis=1) & (0 <= y) & (y < num_classes)
+    return jnp.mean((num_better < k) & is_judged)

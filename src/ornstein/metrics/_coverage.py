@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._types import Array, Float
-from ._arrays import AnyArray
+from ._arrays import AnyArray, check_like
 
 
 def interval_coverage(
@@ -16,8 +16,12 @@ def interval_coverage(
     Args:
         lower: lower ends.
         upper: upper ends.
-        y: targets.
+        y: targets, of the same shape.
+
+    Raises:
+        ValueError: for ends of another shape.
     """
+    check_like(y, lower=lower, upper=upper)
     y = jnp.asarray(y)
     return jnp.mean((jnp.asarray(lower) <= y) & (y <= jnp.asarray(upper)))
 
@@ -29,7 +33,8 @@ def regression_calibration_error(
 
     $\tfrac{1}{m} \sum_j |p_j - \tfrac{1}{N} \sum_n 1[F_n(y_n) \le p_j]|$ at $p_j = j /
     (m + 1)$, after Kuleshov et al., "Accurate uncertainties for deep learning using
-    calibrated regression" (ICML 2018), eq. (9), with absolute differences.
+    calibrated regression" (ICML 2018), eq. (9), with absolute differences. NaN if a
+    value is.
 
     Args:
         cdf: each target's predictive distribution function at its value, $F_n(y_n)$.
@@ -38,4 +43,5 @@ def regression_calibration_error(
     values = jnp.asarray(cdf).ravel()
     levels = jnp.linspace(0, 1, num_levels + 2, dtype=values.dtype)[1:-1]
     shares = jnp.mean(values[:, None] <= levels[None], axis=0)
-    return jnp.mean(jnp.abs(shares - levels))
+    gap = jnp.mean(jnp.abs(shares - levels))
+    return jnp.where(jnp.isnan(values).any(), jnp.nan, gap)

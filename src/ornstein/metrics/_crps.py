@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 
 from .._types import Array, Float
-from ._arrays import AnyArray
+from ._arrays import AnyArray, check_like
 
 
 def gaussian_crps(
@@ -27,8 +27,12 @@ def gaussian_crps(
     Args:
         mean: $\mu$.
         std: $\sigma$, positive.
-        y: targets.
+        y: targets, of the same shape.
+
+    Raises:
+        ValueError: for another shape.
     """
+    check_like(y, mean=mean, std=std)
     std = jnp.asarray(std)
     z = (jnp.asarray(y) - jnp.asarray(mean)) / std
     bracket = z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi)
@@ -47,8 +51,12 @@ def sample_crps(
 
     Args:
         samples: samples of the predictive distribution, noise included.
-        y: targets.
+        y: targets, of one sample's shape.
+
+    Raises:
+        ValueError: for samples of another shape.
     """
+    check_like(y, sample=samples[0])
     samples = jnp.sort(jnp.asarray(samples), axis=0)
     num_samples = samples.shape[0]
     ranks = jnp.arange(1, num_samples + 1).reshape(-1, *(1,) * (samples.ndim - 1))

@@ -16,6 +16,8 @@ import numpy as np
 from .._types import Array, Bool, Float, Int
 from ._arrays import AnyArray
 
+_ROWS_A_SUM = 1_024
+
 
 class Reliability(NamedTuple):
     """A reliability diagram's numbers.
@@ -78,6 +80,8 @@ def adaptive_ece(
 
     Nixon et al., "Measuring calibration in deep learning" (2019), for the top class.
     Confident models put nearly all rows into one bin of `ece`; here each bin counts.
+    Rows of equal confidence, which lie in several bins where there are many, count in
+    each as the mean of them all.
 
     Args:
         probs: class probabilities; the largest of a row is its confidence.
@@ -86,8 +90,15 @@ def adaptive_ece(
     """
     confidence, is_right = _top(probs, y)
     num_rows = confidence.shape[0]
-    ranks = jnp.argsort(jnp.argsort(confidence))
-    return _error(confidence, is_right, ranks * num_bins // num_rows, num_bins)
+    order = jnp.argsort(confidence)
+    confidence, is_right = confidence[order], is_right[order].astype(confidence.dtype)
+    is_new = jnp.diff(confidence, prepend=confidence[:1]) > 0
+    of_group = functools.partial(
+        jax.ops.segment_sum, segment_ids=jnp.cumsum(is_new), num_segments=num_rows
+    )
+    share = of_group(is_right) / of_group(jnp.ones_like(is_right))
+    bins = jnp.arange(num_rows) * num_bins // num_rows
+    return _error(confidence, share[jnp.cumsum(is_new)], bins, num_bins)
 
 
 def classwise_ece(
@@ -130,7 +141,8 @@ def max_calibration_error(
         num_bins: how many bins of equal width.
     """
     bins = reliability(probs, y, num_bins=num_bins)
-    return jnp.nanmax(jnp.abs(bins.confidence - bins.accuracy))
+    gaps = jnp.abs(bins.confidence - bins.accuracy)
+    return jnp.max(jnp.where(bins.counts > 0, gaps, 0))
 
 
 def resampled_ece(
@@ -159,9 +171,9 @@ def resampled_ece(
     References:
         Efron & Tibshirani (1993), "An introduction to the bootstrap", chapter 6.
     """
-    confidence = np.asarray(confidence, np.float64)
-    gaps = confidence - np.asarray(is_right)
-    bins = np.clip(np.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
+    # As `ece` has them: in double precision a confidence on an edge lies elsewhere.
+    bins = np.asarray(_equal_width(jnp.asarray(confidence), num_bins))
+    gaps = np.asarray(confidence, np.float64) - np.asarray(is_right)
     num_models, num_rows = gaps.shape
     rng = np.random.default_rng(0)
     found = np.empty((1 + num_resamples, num_models))
@@ -180,9 +192,10 @@ def resampled_ece(
 @functools.partial(jax.jit, static_argnums=2)
 def _reliability(probs, y, num_bins: int) -> Reliability:
     confidence, is_right = _top(probs, y)
-    counts, sum_confidence, sum_right = _bin_sums(
-        confidence, is_right, _equal_width(confidence, num_bins), num_bins
-    )
+    bins = _equal_width(confidence, num_bins)
+    total = lambda values: _bin_sums(values.astype(confidence.dtype), bins, num_bins)
+    counts = total(jnp.ones_like(confidence))
+    sum_confidence, sum_right = total(confidence), total(is_right)
     return Reliability(
         jnp.linspace(0, 1, num_bins + 1),
         counts.astype(int),
@@ -204,18 +217,20 @@ def _top(
     return jnp.max(probs, axis=1), jnp.argmax(probs, axis=1) == jnp.asarray(y)
 
 
-def _equal_width(confidence: Float[Array, " rows"], num_bins: int):
+def _equal_width(confidence: Float[Array, "*rows"], num_bins: int):
     return jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
 
 
-def _bin_sums(confidence, is_right, bins, num_bins: int):
-    def total(values):
-        zeros = jnp.zeros(num_bins, confidence.dtype)
-        return zeros.at[bins].add(values.astype(confidence.dtype))
-
-    return total(jnp.ones_like(confidence)), total(confidence), total(is_right)
+def _bin_sums(values, bins, num_bins: int):
+    """Of each bin, some rows at a time: a sum of many rows rounds at each of them."""
+    num_parts = -(-values.shape[0] // _ROWS_A_SUM)
+    fill = (0, num_parts * _ROWS_A_SUM - values.shape[0])
+    in_parts = lambda a: jnp.pad(a, fill).reshape(num_parts, _ROWS_A_SUM)
+    zeros = jnp.zeros(num_bins, values.dtype)
+    of_part = lambda values, bins: zeros.at[bins].add(values)
+    return jax.vmap(of_part)(in_parts(values), in_parts(bins)).sum(0)
 
 
 def _error(confidence, is_right, bins, num_bins: int) -> Float[Array, ""]:
-    _, sum_confidence, sum_right = _bin_sums(confidence, is_right, bins, num_bins)
-    return jnp.sum(jnp.abs(sum_confidence - sum_right)) / confidence.shape[0]
+    gaps = confidence - is_right.astype(confidence.dtype)
+    return jnp.sum(jnp.abs(_bin_sums(gaps, bins, num_bins))) / confidence.shape[0]

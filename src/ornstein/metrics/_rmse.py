@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._types import Array, Float
-from ._arrays import AnyArray
+from ._arrays import AnyArray, check_like
 
 
 def rmse(
@@ -14,5 +14,9 @@ def rmse(
     Args:
         mean: predictive means, or other single guesses.
         y: targets, of the same shape.
+
+    Raises:
+        ValueError: for another shape.
     """
+    check_like(y, mean=mean)
     return jnp.sqrt(jnp.mean((jnp.asarray(mean) - jnp.asarray(y)) ** 2))

@@ -90,7 +90,8 @@ class Prediction(eqx.Module):
     def aleatoric(self) -> Float[Array, "..."]:
         """Uncertainty that would remain with the network known.
 
-        Mean entropy of each row (nats), or mean variance of each target.
+        Mean entropy of each row (nats), or mean variance of each target. Of several
+        yes-or-no columns the sum of theirs.
 
         Raises:
             ValueError: the likelihood has no variance (Cauchy, Student-t to df 2).
@@ -103,7 +104,8 @@ class Prediction(eqx.Module):
 
         Mutual information of target and network for each row (nats), or the variance
         of the draws' means for each target (squared units: `predict_uncertainty` of the
-        estimators has its square root).
+        estimators has its square root). Of several yes-or-no columns the sum of each
+        one's, which may be more than that of all together.
 
         Raises:
             ValueError: the likelihood has no variance (Cauchy, Student-t to df 2).
@@ -112,7 +114,10 @@ class Prediction(eqx.Module):
 
     @property
     def entropy(self) -> Float[Array, " rows"]:
-        """Entropy of the averaged class probabilities, nats: aleatoric + epistemic."""
+        """Entropy of the averaged class probabilities, nats: aleatoric + epistemic.
+
+        Of several yes-or-no columns the sum of theirs.
+        """
         return self._require_classes("entropy").entropy(self.mean)
 
     @property
@@ -203,10 +208,14 @@ class Prediction(eqx.Module):
         """
         likelihood = self.likelihood
         if self.outputs is None and isinstance(likelihood, AbstractClassLikelihood):
-            logits = likelihood.logits(self.mean)
+            # Of a probability that rounds to 0 or 1 they are infinite, which NumPyro's
+            # distributions refuse.
+            most = jnp.finfo(self.mean.dtype).max / 4
+            logits = jnp.clip(likelihood.logits(self.mean), -most, most)
             # One class, or one column: what is averaged is the whole distribution.
             if likelihood.distribution(logits).event_shape in ((), (1,)):
-                return likelihood.log_prob(logits, y)
+                log_prob = likelihood.log_prob(logits, y)
+                return jnp.where(log_prob < -most / 2, -jnp.inf, log_prob)
         return _mixture_log_prob(likelihood, self._require_draws("log_prob"), y)
 
     def value_log_prob(self, y: PyTree[Targets]) -> Float[Array, "rows *times outputs"]:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, Float
-from ..likelihood import AbstractClassLikelihood, Categorical, Targets
+from ..likelihood import AbstractClassLikelihood, Bernoulli, Categorical, Targets
 from ._prediction import Prediction
 
 # log T lies between minus and plus this, or the rows don't decide it.
@@ -176,8 +176,16 @@ def _mean_logits(
     """Logits of the averaged probabilities: finite, where those round to 0 or 1."""
     probs = prediction.probs
     finfo = jnp.finfo(probs.dtype)
-    if not isinstance(likelihood, Categorical):  # log odds have two ends
-        return likelihood.logits(jnp.clip(probs, finfo.tiny, 1 - finfo.epsneg))
+    if isinstance(likelihood, Bernoulli) and prediction.outputs is not None:
+        # Log odds have two ends, and probabilities are coarse at one of them.
+        draws = prediction.outputs.astype(probs.dtype)
+        yes, no = (
+            jax.nn.logsumexp(jax.nn.log_sigmoid(sign * draws), axis=0)
+            for sign in (1, -1)
+        )
+        return yes - no
+    if not isinstance(likelihood, Categorical):
+        return likelihood.logits(jnp.clip(probs, finfo.epsneg, 1 - finfo.epsneg))
     return likelihood.logits(jnp.maximum(probs, finfo.tiny))
 
 

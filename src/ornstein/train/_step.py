@@ -15,7 +15,7 @@ from ..likelihood import AbstractClassLikelihood
 from ._elbo import AbstractObjective, elbo_loss
 from ._kl_weight import KLWeight
 from ._nonfinite import AbstractOnNonFinite, Stop
-from ._optimiser import Optimisation
+from ._optimiser import Optimisation, state_after_skip
 from .records import NUM_BINS, LossRecord, StepRecord, calibration_sums
 
 
@@ -176,13 +176,35 @@ class Trainer(eqx.Module):
         record = jax.tree.map(lambda a: a.astype(grad_norm.dtype), record)
         new = TrainState(params, opt_state, model_state, moments, ema, state.step + 1)
         if self.skips_nonfinite:
-            new = _unless(~record.is_finite(), state, new)
+            new = self._unless(~record.is_finite(), state, new)
         return new, record
 
     def averaged(self, state: TrainState) -> PyTree:
         """The running mean of the parameters, with its start at zero divided out."""
         assert self.ema_decay is not None
         return _without_start(state.ema, state.step, self.ema_decay)
+
+    def _unless(self, is_bad, before: TrainState, after: TrainState) -> TrainState:
+        """The state after a step, or that of one which was passed over.
+
+        It counts, for rates that follow the run and in the weights of running means:
+        parameters count once more as they are, moments stay what they say.
+        """
+        ema, moments = before.ema, before.moments
+        if self.ema_decay is not None:
+            ema = _running_mean(ema, before.params, self.ema_decay)
+        if self.snr_decay is not None:
+            weight = lambda step: 1.0 - self.snr_decay ** step.astype(float)
+            more = weight(after.step) / jnp.where(
+                before.step == 0, 1, weight(before.step)
+            )
+            moments = jax.tree.map(lambda a: a * more.astype(a.dtype), moments)
+        opt_state = state_after_skip(before.opt_state, after.opt_state)
+        before = dataclasses.replace(
+            before, opt_state=opt_state, moments=moments, ema=ema, step=after.step
+        )
+        choose = lambda a, b: jnp.where(is_bad, a, b) if eqx.is_array(b) else b
+        return jax.tree.map(choose, before, after)
 
     @property
     def _label_names(self) -> list[str]:
@@ -306,13 +328,6 @@ def _without_start(ema: PyTree, step: Int[Array, ""], decay: RealScalar) -> PyTr
     """A running mean that began at zero, by the weight of what came in."""
     weight = 1.0 - decay ** step.astype(float)
     return jax.tree.map(lambda leaf: leaf / weight.astype(leaf.dtype), ema)
-
-
-def _unless(is_bad, before: TrainState, after: TrainState) -> TrainState:
-    """The state after a step, or what it was before but for the step's number."""
-    before = dataclasses.replace(before, step=after.step)
-    choose = lambda a, b: jnp.where(is_bad, a, b) if eqx.is_array(b) else b
-    return jax.tree.map(choose, before, after)
 
 
 def _running_mean(mean, new, decay):

@@ -140,7 +140,7 @@ def _settings(space, num_trials, key) -> list[dict[str, float]]:
         {
             name: values.sample(rng)
             if isinstance(values, LogUniform)
-            else float(values[rng.integers(len(values))])
+            else values[rng.integers(len(values))]
             for name, values in space.items()
         }
         for _ in range(num_trials)

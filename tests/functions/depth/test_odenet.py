@@ -33,7 +33,9 @@ from ornstein.functions import (
     WeightDrift,
     with_roughness,
 )
-from ornstein.functions.depth._hidden_units import velocity
+from ornstein.functions.depth._block_equation import BlockEquation
+from ornstein.functions.depth._hidden_units import DepthState, velocity
+from ornstein.functions.depth._whitened import Standardised, WhitenedBlock
 from ornstein.likelihood import Gaussian
 from ornstein.nn import ConvBlock
 from ornstein.sde import (
@@ -44,6 +46,7 @@ from ornstein.sde import (
     Heun,
     Midpoint,
     Milstein,
+    OrnsteinUhlenbeck,
     ReversibleHeun,
     ShARK,
     StratonovichMilstein,
@@ -136,6 +139,44 @@ def test_roughness_of_moving_weights(getkey, order: int):
     square = (factor * np.exp(A * t + C * t**2 / 2)) ** 2
     expected = np.mean(x**2) * np.trapezoid(square, t)
     np.testing.assert_allclose(report.roughness, expected, rtol=1e-3)
+
+
+class Level(eqx.Module):
+    """dh = the weight, whatever h."""
+
+    weight: jax.Array
+
+    def __call__(self, t: Any, h: jax.Array) -> jax.Array:
+        return self.weight * jnp.ones_like(h)
+
+
+def test_weights_without_noise_move_in_the_second_derivative():
+    """h' = w and w' = -1.5 w of an SDE-BNN without noise: h'' = -1.5 w. Catches (seen)
+    weights that stand still where the derivative along depth is taken."""
+    weights, point = eqx.partition(Level(jnp.array(3.0)), eqx.is_inexact_array)
+    integrator = rough(FINE, 2)
+    zero = lambda t, w, summary: jax.tree.map(jnp.zeros_like, w)
+    process = OrnsteinUhlenbeck(rate=1.5, scale=1.0)
+    equation = BlockEquation(point, zero, process, None, integrator)
+    state = DepthState(jnp.ones((1, 1)), jnp.zeros(()), weights)
+    moved = equation.drift(jnp.array(0.0), state, None)
+    assert moved.roughness == pytest.approx(4.5**2)
+    number = jax.tree.map(lambda _: 1.0, weights)
+    block = WhitenedBlock(
+        start=weights,
+        path=None,
+        points=Standardised.of(point, 1.0),
+        coordinates=None,
+        start_scale=number,
+        sigma=number,
+        rate=1.5,
+        integrator=integrator,
+        reverts_to_start=False,
+        window=(0.0, 1.0),
+    )
+    _, report = block.solve(jnp.ones((1, 1)), np.array([0.0, 1.0]))
+    expected = 4.5**2 * (1 - math.exp(-3)) / 3
+    assert report.roughness == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_second_derivative_of_convolutions_is_that_of_differences(getkey, x64):

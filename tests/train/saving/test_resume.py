@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -267,6 +268,51 @@ def test_run_folder_that_exists_is_refused(tmp_path):
     with pytest.raises(FileExistsError, match="choose another folder"):
         RunFolder.create(tmp_path / "mine", {}, overwrite=True)
     assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+def test_a_checkpoint_is_on_the_disk_before_others_go(tmp_path, monkeypatch):
+    """Catches (seen) files that a loss of power would leave empty, with none before."""
+    done = []
+    of_module = "ornstein.train.saving._checkpoint"
+    monkeypatch.setattr(f"{of_module}.to_disk", lambda *paths: done.append(paths))
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda *a: (done.append(a), replace(*a))[1])
+    remove = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda a: (done.append((a,)), remove(a))[1])
+    for step in range(3):
+        save_checkpoint(tmp_path, step, TREE, meta={})
+    written, moved, named, removed = [list(map(str, a)) for a in done[-4:]]
+    assert any(path.endswith("meta.json") for path in written)
+    assert any("arrays" in path for path in written)
+    assert moved[1].endswith("000000002")
+    assert named == [str(tmp_path)]
+    assert "000000000" in removed[0]
+
+
+def test_a_run_that_cannot_be_moved_stays(tmp_path, monkeypatch):
+    """Catches (seen) an overwriting that removes the run which it could not move, or
+    which another process has put back.
+    """
+    run = RunFolder.create(tmp_path / "run", {"seed": 1})
+    run.complete()
+    rename, mkdir = type(run.path).rename, type(run.path).mkdir
+
+    def is_mounted(path, *args):
+        raise OSError(16, "Device or resource busy", str(path))
+
+    def put_back_before(path, *args, **options):
+        if path.name == "run" and not path.exists():
+            (aside,) = tmp_path.glob(".run.replaced-*")
+            rename(aside, path)
+        return mkdir(path, *args, **options)
+
+    for name, broken in (("rename", is_mounted), ("mkdir", put_back_before)):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(run.path), name, broken)
+            with pytest.raises(OSError):  # noqa: PT011
+                RunFolder.create(run.path, {"seed": 2}, overwrite=True)
+        assert RunFolder.open(run.path).config == {"seed": 1}
+        assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_model_file(tmp_path):

@@ -121,7 +121,9 @@ def _simulated(
 def _ece(
     confidence: Float[np.ndarray, " rows"], is_right: Bool[np.ndarray, "sets rows"]
 ) -> Float[np.ndarray, " sets"]:
-    bins = np.clip(np.ceil(confidence * _NUM_BINS).astype(int) - 1, 0, _NUM_BINS - 1)
+    # In single precision, as `metrics.ece` has them.
+    edges = np.float32(confidence) * np.float32(_NUM_BINS)
+    bins = np.clip(np.ceil(edges).astype(int) - 1, 0, _NUM_BINS - 1)
     is_in = (bins[:, None] == np.arange(_NUM_BINS)).astype(np.float64)
     return np.abs((confidence - is_right) @ is_in).sum(axis=1) / confidence.size
 

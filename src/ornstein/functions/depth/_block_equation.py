@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from ..._types import Array, Float, Params, PyTree, RealScalar
 from ...sde import OrnsteinUhlenbeck
-from ._hidden_units import DepthState, velocity
+from ._hidden_units import DepthState, velocity, with_moving_weights
 from ._integrator import Integrator
 
 
@@ -47,11 +47,15 @@ class BlockEquation:
         del args
         f_h = eqx.combine(y.weights, self.point)
         nn = self.network(t, y.weights, summarise(y.inducing, y.hidden.dtype))
-        dh, dr = velocity(f_h, t, y.hidden, self.integrator)
+        dw = jax.tree.map(jnp.add, self._revert(t, y.weights), nn)
+        moving = f_h
+        if self.integrator.roughness_order == 2:  # without noise
+            moving = with_moving_weights(y.weights, dw, self.point)
+        dh, dr = velocity(moving, t, y.hidden, self.integrator)
         return DepthState(
             hidden=dh,
             roughness=dr,
-            weights=jax.tree.map(jnp.add, self._revert(t, y.weights), nn),
+            weights=dw,
             inducing=None if y.inducing is None else f_h(t, y.inducing),
         )
 

@@ -9,10 +9,11 @@ square.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..._types import Array, Float, Params, RealScalar
+from ..._types import Array, Float, Params, PyTree, RealScalar
 from ...network import SolveReport
 from ...sde import Solution
 from ._integrator import Integrator
@@ -49,7 +50,7 @@ def velocity(
     r"""$dh/dt$, and $dR_K/dt$ where it is asked for.
 
     Args:
-        dynamics: f_h of weights that are smooth in depth, if K is 2.
+        dynamics: f_h; if K is 2, `with_moving_weights` where they move, smoothly.
         t: depth.
         h: hidden units.
         integrator: knows K.
@@ -66,6 +67,23 @@ def velocity(
     _, pushforward = jax.vjp(pullback, jnp.zeros_like(dh))
     (second,) = pushforward((jnp.ones_like(t), dh))
     return dh, jnp.mean(second**2)
+
+
+def with_moving_weights(weights: Params, velocity: Params, static: PyTree) -> Dynamics:
+    """f_h, whose derivative along depth moves its weights, too.
+
+    Args:
+        weights: at this depth.
+        velocity: their derivative there.
+        static: the rest of f_h.
+    """
+
+    def dynamics(t: RealScalar, h: Array) -> Array:
+        step = jnp.asarray(t - jax.lax.stop_gradient(t), h.dtype)
+        moved = jax.tree.map(lambda w, d: w + step * d, weights, velocity)
+        return eqx.combine(moved, static)(t, h)
+
+    return dynamics
 
 
 def report_of(

@@ -19,7 +19,13 @@ from ..._types import Array, ArrayLike, Float, Params, PRNGKeyArray, RealScalar
 from ...network import SolveReport, merge_reports
 from ...nn import MLP, Augment, Concat, MakeTimeLayer, TimeMLP, fan_ins, tanh
 from ...sde import Fixed, ReversibleHeun, sdeint
-from ._hidden_units import DepthState, first_roughness, report_of, velocity
+from ._hidden_units import (
+    DepthState,
+    first_roughness,
+    report_of,
+    velocity,
+    with_moving_weights,
+)
 from ._image_stack import Readout, check_depths, check_sizes, image_keys, image_stack
 from ._integrator import Integrator
 from ._weight_drift import WeightDrift
@@ -83,22 +89,13 @@ class HyperODEBlock(AbstractDepthBlock):
         """States at the given depths, which lead, and what the solve cost."""
         weights, static = eqx.partition(self.dynamics, eqx.is_inexact_array)
         nothing = jnp.zeros((0,), h.dtype)
-        order = self.integrator.roughness_order
 
         def drift(t: RealScalar, y: DepthState, args: Any) -> DepthState:
             del args
             dw = self.drift(t, y.weights, nothing)
-            if order < 2:
-                f_h = eqx.combine(y.weights, static)
-                dh, dr = velocity(f_h, t, y.hidden, self.integrator)
-                return DepthState(dh, dr, dw)
-
-            # The derivative along depth moves the weights too.
-            def f_h(t: RealScalar, h: Array) -> Array:
-                step = jnp.asarray(t - jax.lax.stop_gradient(t), h.dtype)
-                moved = jax.tree.map(lambda w, d: w + step * d, y.weights, dw)
-                return eqx.combine(moved, static)(t, h)
-
+            f_h = eqx.combine(y.weights, static)
+            if self.integrator.roughness_order == 2:
+                f_h = with_moving_weights(y.weights, dw, static)
             dh, dr = velocity(f_h, t, y.hidden, self.integrator)
             return DepthState(dh, dr, dw)
 

@@ -20,7 +20,13 @@ from ..._types import Array, ArrayLike, Float, Params, PyTree, RealScalar
 from ...network import SolveReport, split_where
 from ...sde import AbstractStepsize, grid_of, solve_driven
 from .._standardised import Standardised
-from ._hidden_units import DepthState, first_roughness, report_of, velocity
+from ._hidden_units import (
+    DepthState,
+    first_roughness,
+    report_of,
+    velocity,
+    with_moving_weights,
+)
 from ._integrator import Integrator, check_no_grid
 from ._odenet import AbstractDepthBlock, AbstractODENet
 from ._path_coordinates import AbstractPathCoordinates
@@ -89,6 +95,10 @@ class WhitenedBlock(AbstractDepthBlock):
 
         def drift(t: RealScalar, y: DepthState, w: Params) -> DepthState:
             f_h = eqx.combine(w, points)
+            if self.integrator.roughness_order == 2 and not self.reverts_to_start:
+                # Without noise weights decay from their start.
+                dw = jax.tree.map(lambda a: -self.rate * a, w)
+                f_h = with_moving_weights(w, dw, points)
             return DepthState(*velocity(f_h, t, y.hidden, self.integrator))
 
         sol = solve_driven(

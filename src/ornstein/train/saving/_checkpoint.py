@@ -24,7 +24,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from ..._files import UnreadableError, check_folder, naming, read_json
+from ..._files import UnreadableError, check_folder, naming, read_json, to_disk
 from ..._processes import num_processes
 from ..._types import PyTree
 from .._errors import CheckpointError
@@ -76,7 +76,9 @@ def save_checkpoint(
         try:
             with _system_errors():
                 _write(partial, step, tree, meta)
+                to_disk(*partial.rglob("*"), partial)
             os.replace(partial, final)
+            to_disk(folder)  # before older ones go
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)  # room for others
             raise

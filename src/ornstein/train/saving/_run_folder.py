@@ -160,10 +160,16 @@ def creating(
         stack.enter_context(lock_folder(path))
         _refuse_used(path, overwrite=overwrite)
         run, place = RunFolder(path), path.resolve()  # a link stays where it is
-        try:
-            if not is_unused(place):
-                place.rename(_aside(path, len(_asides(path)) + 1))
+        is_moved = not is_unused(place)
+        if is_moved:
+            place.rename(_aside(path, len(_asides(path)) + 1))
+            try:
                 place.mkdir()
+            except BaseException:  # what is there is not ours to remove
+                put_back(path)
+                raise
+        try:
+            if is_moved:
                 stack.enter_context(lock_folder(path))
             write_atomically(path / "config.json", text.encode())
             for folder in ("checkpoints", "events", "figures"):
