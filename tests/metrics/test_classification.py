@@ -62,7 +62,8 @@ def test_what_is_no_number_is_not_right():
     assert metrics.accuracy(some, np.array([1, 0, 0])) == pytest.approx(2 / 3)
     assert metrics.accuracy(some[:1], np.array([7])) == 0
     assert np.isnan(metrics.ece(nan, y))
-    assert np.isnan(metrics.max_calibration_error(nan, y))
+    both = np.concatenate([nan, np.eye(4, 3)[[0, 1, 2, 0]]])
+    assert np.isnan(metrics.max_calibration_error(both, np.tile([0, 1, 2, 1], 2)))
 
 
 def test_many_rows_are_added_up_without_drift():

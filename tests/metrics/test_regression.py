@@ -46,12 +46,14 @@ def test_a_column_is_no_vector(unchecked):
         "mean": lambda: metrics.rmse(mean, y),
         "lower": lambda: metrics.interval_coverage(mean - 1, mean + 1, y),
         "std": lambda: metrics.gaussian_crps(y, ones, y),
-        "sample": lambda: metrics.sample_crps(mean[None], y),
+        "samples": lambda: metrics.sample_crps(mean[None], y),
     }
     for name, call in calls.items():
-        match = rf"`{name}` has shape \(50, 1\) and `y` \(50,\)"
+        match = rf"`{name}` has shape \(.*50, 1\) and `y` \(50,\)"
         with pytest.raises(ValueError, match=match):
             call()
+    with pytest.raises(ValueError, match=r"has shape \(50,\) and `y` \(50,\)"):
+        metrics.sample_crps(y, y)
     assert metrics.rmse(mean, y[:, None]) == 0
     assert np.shape(metrics.gaussian_crps(0.0, 1.0, y)) == (50,)
     assert np.isnan(metrics.regression_calibration_error(np.array([0.5, np.nan])))

@@ -1,9 +1,13 @@
 """Files that are whole or absent, whenever the process is killed."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+"""Of file systems that know no such thing, as some shared ones do for folders."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -40,6 +44,9 @@ def to_disk(*paths: Path) -> None:
         number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
+        except OSError as error:
+            if error.errno not in _CANNOT_SYNC:
+                raise
         finally:
             os.close(number)
 

@@ -5,7 +5,9 @@ the same number in any other table.
 """
 
 import functools
+import numbers
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -239,7 +241,16 @@ def is_date_like(cells: "pd.Series") -> bool:
 
 
 def _numbers(whole: Cells, decimal: str) -> Float[np.ndarray, " rows"]:
-    """See `Cells.numbers`."""
+    """See `Cells.numbers`: a cell that is a number is read as no text."""
+    values = _of_texts(whole, decimal).copy()
+    if decimal != "." and whole.column.dtype == object:
+        for row, cell in enumerate(whole.column):
+            if isinstance(cell, numbers.Real | Decimal) and not isinstance(cell, bool):
+                values[row] = float(cell)
+    return values
+
+
+def _of_texts(whole: Cells, decimal: str) -> Float[np.ndarray, " rows"]:
     import pandas as pd
 
     cells = whole.column
@@ -302,7 +313,9 @@ def _decimal(cells: Cells) -> str:
     """
     has_comma = cells.texts.str.contains(",", regex=False)
     if not has_comma.any():
-        return "."
+        # Another column may say what the points of 2.320 are.
+        mark = cells.column.attrs.get("decimal", ".")
+        return mark if has_no_decimals(cells) else "."
     texts = cells.texts[has_comma]
     if not texts.str.fullmatch(f"{_WITH_COMMA}|{_DOT_THOUSANDS}").all():
         return "."

@@ -227,7 +227,7 @@ def _check_other(path: Path, data: Data) -> None:
     known = {source.sha256}
     if others and learned.exists():  # the others are of test rows
         known = {digest(learned)}
-    if digest(path) in known:
+    if digest(path) in known or Source.share_a_file(learned, path):
         raise DataError(
             f"{path} is what the run learned from ({learned}): rows that were "
             "learned from judge nothing; give others."

@@ -8,6 +8,7 @@ from pathlib import Path
 from ._error import DataError, DataNotFoundError
 
 _BLOCK = 2**20
+_TABLES = (".csv", ".parquet", ".npz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,22 @@ class Source:
         names = tuple(map(str, paths))
         return cls(names, _digest(paths), num_rows, num_columns)
 
+    @staticmethod
+    def share_a_file(one: Path, other: Path) -> bool:
+        """Whether two files, or folders of tables, have a file of the same bytes.
+
+        Args:
+            one: a file or folder.
+            other: another.
+        """
+        ours, its = _tables_in(one), _tables_in(other)
+        sizes = {file.stat().st_size for file in ours}
+        alike = [file for file in its if file.stat().st_size in sizes]
+        if not alike:
+            return False
+        known = {_digest([file]) for file in ours}
+        return any(_digest([file]) in known for file in alike)
+
     def check_unchanged(self) -> None:
         """Refuse files that are not what they were.
 
@@ -66,6 +83,13 @@ class Source:
             "rows that the run learned from: put the file back as it was, or train "
             "again (predictions do not need it)."
         )
+
+
+def _tables_in(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    found = (file for file in path.rglob("*") if file.suffix in _TABLES)
+    return [file for file in found if file.is_file()]
 
 
 def _seen_from(path: Path) -> str:

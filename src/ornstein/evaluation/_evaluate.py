@@ -24,7 +24,7 @@ from ..prediction import Prediction
 _NUM_CRPS_POINTS = 512
 _MOST_CRPS_NUMBERS = 2**25  # at once: 128 MiB, and some more to sort them
 _MOST_CRPS_ROWS = 10_000
-"""Of more, evenly spaced ones: sorting all points takes longer than all else."""
+"""Of more, some: sorting all points takes longer than all else."""
 
 
 def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
@@ -66,6 +66,7 @@ def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
     if isinstance(prediction.likelihood, AbstractClassLikelihood):
         probs, classes = as_classes(prediction, y)
         is_wrong = jnp.argmax(probs, axis=1) != classes
+        is_wrong |= jnp.isnan(probs).any(axis=1)
         scores |= _class_scores(probs, classes)
         scores |= _error_scores(log_prob, np.asarray(is_wrong))
         scores |= {

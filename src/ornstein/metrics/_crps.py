@@ -8,6 +8,7 @@ for a certain guess it is the absolute error. Smaller is better. Gneiting & Raft
 import math
 
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.stats import norm
 
 from .._types import Array, Float
@@ -56,7 +57,11 @@ def sample_crps(
     Raises:
         ValueError: for samples of another shape.
     """
-    check_like(y, sample=samples[0])
+    if np.shape(samples)[1:] != np.shape(y):
+        raise ValueError(
+            f"`samples` has shape {np.shape(samples)} and `y` {np.shape(y)}: give "
+            "samples first, and then the shape of `y`."
+        )
     samples = jnp.sort(jnp.asarray(samples), axis=0)
     num_samples = samples.shape[0]
     ranks = jnp.arange(1, num_samples + 1).reshape(-1, *(1,) * (samples.ndim - 1))

@@ -91,7 +91,9 @@ def adaptive_ece(
     confidence, is_right = _top(probs, y)
     num_rows = confidence.shape[0]
     order = jnp.argsort(confidence)
-    confidence, is_right = confidence[order], is_right[order].astype(confidence.dtype)
+    # Counts, and sums of them, need more than half precision.
+    precise = jnp.promote_types(confidence.dtype, jnp.float32)
+    confidence, is_right = (a[order].astype(precise) for a in (confidence, is_right))
     is_new = jnp.diff(confidence, prepend=confidence[:1]) > 0
     of_group = functools.partial(
         jax.ops.segment_sum, segment_ids=jnp.cumsum(is_new), num_segments=num_rows

@@ -185,7 +185,7 @@ def _mean_logits(
         )
         return yes - no
     if not isinstance(likelihood, Categorical):
-        return likelihood.logits(jnp.clip(probs, finfo.epsneg, 1 - finfo.epsneg))
+        return likelihood.logits(jnp.clip(probs, finfo.tiny, 1 - finfo.epsneg))
     return likelihood.logits(jnp.maximum(probs, finfo.tiny))
 
 

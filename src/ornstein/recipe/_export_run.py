@@ -217,8 +217,11 @@ def _standard(scaling: Standardisation | None) -> Callable[[Array], Array]:
         return lambda x: x
     mean = np.asarray(scaling.mean, np.float64)
     high = mean.astype(np.float32)
-    rest = (mean - high).astype(np.float32)
     scale = np.asarray(scaling.scale, np.float32)
+    # Of a column whose spread single precision does not see, such as a constant one,
+    # numbers are the mean or they are not.
+    is_seen = scale >= np.spacing(np.abs(high))
+    rest = np.where(is_seen, mean - high, 0).astype(np.float32)
 
     def standard(x: Array) -> Array:
         whole = lambda part: part.reshape((1,) * (x.ndim - part.ndim) + part.shape)

@@ -8,6 +8,7 @@ from ..functions import AbstractRandomFunction
 from ..train import Tuning, tune
 from ._recipe import Recipe
 from ._training import Keys, Prepared, fit_options, prepare, validation_of
+from .inputs import load_data
 from .models import build_model
 
 TUNABLE = {
@@ -56,7 +57,10 @@ def tune_recipe(
                 name,
                 ", ".join(TUNABLE),
             )
-    if data.validation is None:
+    if data.validation is None and data.task == "series":
+        # Before they are learned from several points and at several tempos.
+        data = load_data(recipe.changed(validation_fraction=HELD_OUT))
+    elif data.validation is None:
         data = data.with_validation(HELD_OUT, seed=recipe.training.seed)
     space = {TUNABLE[name]: _values(recipe, TUNABLE[name]) for name in names}
     # The largest of all: an option that nothing reads, or too many components for the

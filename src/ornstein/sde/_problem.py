@@ -96,10 +96,12 @@ class Problem(eqx.Module):
         """The control u = (f_q - f_p) / g on noisy leaves, `None` elsewhere."""
         f_p = prior_on(self.prior_drift(t, y, self.args), y)
 
-        def divide(gi: Any, fi: Any, pi: Any) -> Any:
-            return None if gi is None else (fi - pi) / gi
+        def divide(gi: Any, fi: Any, pi: Any, leaf: Any) -> Any:
+            # A drift that is one number moves every entry, and each pays for it.
+            own = lambda: jnp.broadcast_to((fi - pi) / gi, jnp.shape(leaf))
+            return None if gi is None else own()
 
-        return jax.tree.map(divide, g, f, f_p, is_leaf=is_none)
+        return jax.tree.map(divide, g, f, f_p, y, is_leaf=is_none)
 
 
 def prior_on(f_p: PyTree, y: PyTree[Array]) -> PyTree:

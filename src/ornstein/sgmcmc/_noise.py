@@ -120,8 +120,7 @@ def noise_ratio(
         batch_size=min(100, len(draws.items)),
     )
     weight = kernel.noise_weight(state)
-    numbers = jax.tree.leaves(weight)
-    if len(numbers) > 1 or jnp.ndim(numbers[0]):  # one for each of the position
+    if not jax.tree_util.all_leaves([weight]) or jnp.ndim(weight):  # one an entry
         rows = jax.tree.map(lambda g, w: g * jnp.sqrt(w)[None], rows, weight)
         weight = 1.0
     gram = jnp.zeros((len(draws.items),) * 2)

@@ -39,9 +39,10 @@ class Stop(AbstractOnNonFinite):
 
 
 class Skip(AbstractOnNonFinite):
-    """Pass it over: parameters, optimiser and batch statistics stay as they were.
+    """Pass it over: parameters, moments and batch statistics stay as they were.
 
-    The step counts, for rates that follow the run and for the batches' order.
+    The step counts, for rates that follow the run (but IVON's, which wait), for the
+    batches' order, and in running means of the weights, where they count as they are.
     `history["num_skipped"]` has their number, and `Fit.notes` a sentence. For long runs
     of models that meet a bad batch now and then; where many are bad, what is skipped
     decides what is learnt: stop, and lower the learning rate.

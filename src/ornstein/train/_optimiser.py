@@ -13,7 +13,7 @@ from .._types import Array, PyTree
 from ..functions import FROZEN, WEIGHTS, AbstractFamily
 from ..nn import Conv2d, ConvTranspose2d, Linear
 from ._schedule import AbstractSchedule, Constant
-from .ivon import IVON, POINTS, BoundIVON, IVONState
+from .ivon import IVON, POINTS, BoundIVON
 
 _OUT_LAST = (Linear, Conv2d, ConvTranspose2d)
 _OUT_FIRST = (eqx.nn.Linear, eqx.nn.Conv, eqx.nn.ConvTranspose)
@@ -294,15 +294,16 @@ def _of_weight(layer: Any, weight: Any) -> MuonDimensionNumbers:
 def state_after_skip(before: PyTree, after: PyTree) -> PyTree:
     """The optimiser's state after a step that was passed over: its rates go on.
 
+    But for IVON, whose count is also that of what its momentum has seen.
+
     Args:
         before: the step.
         after: it, had it been taken.
     """
-
-    def gone_on(old: Any, new: Any) -> Any:
-        if isinstance(old, optax.ScaleByScheduleState):
-            return new
-        return old._replace(step=new.step) if isinstance(old, IVONState) else old
-
-    is_counted = lambda a: isinstance(a, optax.ScaleByScheduleState | IVONState)
-    return jax.tree.map(gone_on, before, after, is_leaf=is_counted)
+    is_counted = lambda a: isinstance(a, optax.ScaleByScheduleState)
+    return jax.tree.map(
+        lambda old, new: new if is_counted(old) else old,
+        before,
+        after,
+        is_leaf=is_counted,
+    )

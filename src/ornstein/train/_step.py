@@ -188,7 +188,8 @@ class Trainer(eqx.Module):
         """The state after a step, or that of one which was passed over.
 
         It counts, for rates that follow the run and in the weights of running means:
-        parameters count once more as they are, moments stay what they say.
+        parameters count once more as they are, moments stay what they say (unless
+        nothing but such steps came before, which the next hundreds forget).
         """
         ema, moments = before.ema, before.moments
         if self.ema_decay is not None:

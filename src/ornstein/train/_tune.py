@@ -140,11 +140,16 @@ def _settings(space, num_trials, key) -> list[dict[str, float]]:
         {
             name: values.sample(rng)
             if isinstance(values, LogUniform)
-            else values[rng.integers(len(values))]
+            else _plain(values[rng.integers(len(values))])
             for name, values in space.items()
         }
         for _ in range(num_trials)
     ]
+
+
+def _plain(value: Any) -> Any:
+    """A number of Python's, whose kind stays."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def _scores(result: Fit) -> dict[str, float]:

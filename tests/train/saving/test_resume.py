@@ -285,7 +285,7 @@ def test_a_checkpoint_is_on_the_disk_before_others_go(tmp_path, monkeypatch):
     assert any(path.endswith("meta.json") for path in written)
     assert any("arrays" in path for path in written)
     assert moved[1].endswith("000000002")
-    assert named == [str(tmp_path)]
+    assert named == [str(tmp_path), str(tmp_path.parent)]
     assert "000000000" in removed[0]
 
 

@@ -323,7 +323,7 @@ def _report(
             {name: zeroed[name] for name in names},
         )
     if result["kl_weight"] not in (None, 1):
-        has_bound = result.get("elbo") is not None
+        has_bound = result["objective"] in ("elbo", "importance-weighted")
         terminal.say(
             f"Trained at KL weight {result['kl_weight']:g}: not the bound on the "
             "evidence, which `elbo` is."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from .._base import Data
 from .._clock import Clock
@@ -53,7 +53,8 @@ def load_series_csv(
 
     Returns:
         Data of the task `"series"`. Times are never scaled; the `clock` says what they
-        count.
+        count, and from where: from the first one, where single precision would blur
+        them.
 
     Raises:
         DataNotFoundError: if there is no such file.
@@ -68,12 +69,16 @@ def load_series_csv(
         raise DataError(
             f"`hold_out_by` must be 'series' or 'time', got {hold_out_by!r}."
         )
+    start = 0.0
+    if table.origin is None and _is_blurred(table.ts):
+        start = float(table.ts.min())
+        table = table._replace(ts=table.ts - start)
     counted = time if table.origin is None else f"{time_unit} since {table.origin}"
     seconds = None if table.origin is None else TIME_UNITS[time_unit]
     options = {
         "standardise": standardise,
         "feature_names": table.feature_names,
-        "clock": Clock(counted, table.origin, column=time, seconds=seconds),
+        "clock": Clock(counted, table.origin, start, column=time, seconds=seconds),
     }
     if hold_out_by == "time":
         train, validation, test = _by_time(table, test_fraction, validation_fraction)
@@ -92,6 +97,12 @@ def load_series_csv(
     if validation_fraction == 0:
         return data
     return data.with_validation(validation_fraction, seed=seed)
+
+
+def _is_blurred(ts: Float[np.ndarray, "rows times"]) -> bool:
+    """Whether single precision moves a time by a thousandth of the least gap."""
+    gap = np.diff(ts, axis=1).min(initial=np.inf)
+    return bool(np.abs(ts - ts.astype(np.float32)).max() > 1e-3 * gap)
 
 
 def _named(table: LongTable, rows: Int[np.ndarray, " held"]) -> str:

@@ -18,7 +18,7 @@ from .._source import Source
 from .._split import Split
 from .._standardise import Standardisation
 from ..stream import Streamed
-from ..tables import TableOptions, features_of, labelled_rows
+from ..tables import TableOptions, check_other, features_of, labelled_rows
 from ._deal import Dealt, inside
 from ._moments import Moments
 from ._parquet import NO_KIND, ParquetFiles, open_parquet
@@ -93,6 +93,7 @@ def load_table(
     )
     read = [path]
     if options.test is not None:
+        check_other(path, options.test)
         data = dataclasses.replace(data, test=_other(options.test, data), test_names=())
         read.append(options.test)
     num_rows = files.num_rows + (0 if options.test is None else len(data.test))

@@ -10,6 +10,7 @@ from ._own_targets import (
 from ._table import (
     LabelledFrame as LabelledFrame,
     TableOptions as TableOptions,
+    check_other as check_other,
     features_of as features_of,
     labelled_frame as labelled_frame,
     labelled_rows as labelled_rows,

@@ -11,7 +11,8 @@ from jaxtyping import Float, Shaped
 from ..._sentence import Sentence
 from .._assemble import COLUMNS, assemble, check_inputs, check_scaling
 from .._base import Data, Split
-from .._columns import Column, TableEncoding
+from .._columns import Column, TableEncoding, with_separator
+from .._decimal_mark import decimal_mark
 from .._error import DataError, nearest
 from .._hold_out import hold_out
 from .._source import Source
@@ -111,6 +112,9 @@ def _read(path: Path, options: TableOptions) -> _Read:
     where, targets = str(path), options.targets
     whole = read_frame(path, options.separator)
     features = features_of(whole, options, where)
+    # Features and targets of one table have one mark.
+    read = (with_separator(whole, name) for name in (*targets, *features))
+    whole.attrs["decimal"] = decimal_mark(read)
     frame, notes = with_targets(whole, targets, where)
     y, columns = own_targets(frame, targets, options.task, where)
     return _Read(whole, frame, features, y, columns, list(notes))
@@ -161,7 +165,7 @@ def table(
     names = _names(frame, options.id_column, held)
     if options.test is not None:
         there = read_frame(options.test, options.separator)
-        _check_other(path, options.test)
+        check_other(path, options.test)
         *test, strange = _labelled(there, encoding, y.class_names, str(options.test))
         labelled, _ = with_targets(there, targets, str(options.test))
         names = _names(labelled, options.id_column, np.arange(len(labelled)))
@@ -230,10 +234,17 @@ def _labelled(
     return x, y, notes + strange
 
 
-def _check_other(path: Path, test: Path) -> None:
-    """Refuse test rows that are the training rows."""
-    of = lambda file: Source.of([file], num_rows=0).sha256
-    if of(path) == of(test):
+def check_other(path: Path, test: Path) -> None:
+    """Refuse test rows that are training rows.
+
+    Args:
+        path: a file, or a folder of them.
+        test: another.
+
+    Raises:
+        DataError: if they have a file of the same bytes.
+    """
+    if Source.share_a_file(path, test):
         raise DataError(
             Sentence(
                 "{test} {} has the same bytes as {}: rows that were learned from judge "

@@ -119,3 +119,20 @@ def _check_samples(draws: Draws) -> None:
             f"Diagnostics of chains need at least {_FEWEST} samples of each, got "
             f"{draws.shape[1]}: sample more (`num_samples`), or thin less."
         )
+
+
+def thinned(name: str, info: Draws, every: int) -> Draws:
+    """What a kernel said of its steps, as a thinned chain has it.
+
+    Args:
+        name: of what it said.
+        info: of each step.
+        every: so many.
+    """
+    num_chains, num_steps, *rest = info.shape
+    kept = info[:, : num_steps - num_steps % every]
+    steps = kept.reshape(num_chains, num_steps // every, every, *rest)
+    if name == "is_divergent":
+        return steps.any(2)
+    is_count = np.issubdtype(info.dtype, np.integer)
+    return steps.sum(2, dtype=info.dtype) if is_count else steps[:, :, -1]

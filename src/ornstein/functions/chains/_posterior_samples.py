@@ -23,6 +23,7 @@ from ._chain_diagnostics import (
     ess_bulk,
     ess_tail,
     r_hat,
+    thinned,
 )
 
 _LEAST_BLOCKS = 4
@@ -257,9 +258,9 @@ class PosteriorSamples(AbstractRandomFunction):
                 f"`every` must be from 1 to the {self.num_samples} samples of a chain, "
                 f"got {every}."
             )
-        take = lambda a: a[:, every - 1 :: every]
-        kept = jax.tree.map(take, (self.positions, self.info))
-        return dataclasses.replace(self, positions=kept[0], info=kept[1])
+        positions = jax.tree.map(lambda a: a[:, every - 1 :: every], self.positions)
+        info = {name: thinned(name, a, every) for name, a in self.info.items()}
+        return dataclasses.replace(self, positions=positions, info=info)
 
     def r_hat(self) -> PyTree[Float[Array, "..."]]:
         """R-hat of each entry of a position.

@@ -79,8 +79,9 @@ def with_moving_weights(weights: Params, velocity: Params, static: PyTree) -> Dy
     """
 
     def dynamics(t: RealScalar, h: Array) -> Array:
-        step = jnp.asarray(t - jax.lax.stop_gradient(t), h.dtype)
-        moved = jax.tree.map(lambda w, d: w + step * d, weights, velocity)
+        step = t - jax.lax.stop_gradient(t)
+        along = lambda w, d: w + jnp.asarray(step, w.dtype) * d
+        moved = jax.tree.map(along, weights, velocity)
         return eqx.combine(moved, static)(t, h)
 
     return dynamics

@@ -82,10 +82,12 @@ def on_model_time(data: Data, unit: float | None) -> Data:
         is_known = np.flip(np.cumsum(np.flip(observed, 1), axis=1), 1) > 0
         gaps = np.diff(ts, axis=1)[is_known[:, 1:]]
         unit = float(np.median(gaps)) / _GAP if gaps.size else 1.0
-    clock = data.clock.turned(start=float(ts.min()), unit=unit)
+    first = float(ts.min())
+    clock = data.clock.turned(start=data.clock.undo(first).item(), unit=unit)
 
     def turned(series: Series) -> Series:
-        ts = clock.apply(series.ts).astype(np.float32)
+        ts = (np.asarray(series.ts, np.float64) - first) / unit
+        ts = ts.astype(np.float32)
         return Series(ts, series.values, series.mask)
 
     def split(part: Split) -> Split:

@@ -104,7 +104,7 @@ def _is_real(prediction: Prediction, data: Data) -> bool:
 def _of_classes(prediction: Prediction, data: Data) -> JudgedRows:
     probs, y = np.asarray(prediction.probs, np.float64), np.asarray(data.test.y)
     guess, confidence = probs.argmax(1), probs.max(1)
-    is_right = guess == y
+    is_right = (guess == y) & ~np.isnan(probs).any(1)
     one_hot = np.arange(probs.shape[1]) == y[:, None]
     columns = {
         "y": y,

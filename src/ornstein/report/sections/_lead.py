@@ -123,7 +123,7 @@ def _trust(sheet: Sheet) -> str:
     if rows is not None and "nll_gain" in rows.constants:
         parts.insert(0, _against_constant(rows))
     weight = result.get("kl_weight")
-    if weight not in (None, 1) and result.get("elbo") is not None:
+    if weight not in (None, 1) and sheet.record.climbed_bound:
         parts.append(
             f"the KL weight was {number(weight)}, so that its posterior is not Bayes'"
         )

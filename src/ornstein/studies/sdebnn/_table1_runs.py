@@ -70,7 +70,7 @@ class RowScores(NamedTuple):
         return RowScores(
             np.asarray(-log_prob / num_units, np.float32),
             probs.max(-1).astype(np.float32),
-            probs.argmax(-1) == classes,
+            (probs.argmax(-1) == classes) & ~np.isnan(probs).any(-1),
         )
 
     @staticmethod

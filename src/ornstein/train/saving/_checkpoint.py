@@ -78,10 +78,10 @@ def save_checkpoint(
                 _write(partial, step, tree, meta)
                 to_disk(*partial.rglob("*"), partial)
             os.replace(partial, final)
-            to_disk(folder)  # before older ones go
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)  # room for others
             raise
+        to_disk(folder, folder.parent)  # before older ones go
         for old in checkpoints(folder)[:-keep]:
             # Renamed first: a half-removed folder must not look like a checkpoint.
             doomed = old.rename(folder / f"{_PARTIAL}{old.name}")

@@ -174,6 +174,8 @@ def creating(
             write_atomically(path / "config.json", text.encode())
             for folder in ("checkpoints", "events", "figures"):
                 (path / folder).mkdir()
+        except BlockingIOError:  # what is there is of a process that was faster
+            raise
         except BaseException:
             run.restore()
             raise
