@@ -147,6 +147,29 @@ def test_effort_scales_what_a_method_reads(method):
     assert gradients(0.1) == pytest.approx(0.1 * gradients(1.0), rel=0.01)
 
 
+def test_a_guess_without_an_error_has_a_likelihood(tmp_path):
+    """Of a copied target. Catches (seen) a perfect forest that is last, by NaN."""
+    y = np.repeat([0.0, 1.0], 60)
+    path = tmp_path / "copied.csv"
+    pd.DataFrame({"x": y, "y": y}).to_csv(path, index=False)
+    args = f"compare --data {path} --target y --task regression --num-folds 2"
+    args += f" --methods forest linear -o {tmp_path / 'out.json'}"
+    assert main(args.split()) == 0
+    text = (tmp_path / "out.json").read_text()
+    rows = json.loads(text, parse_constant=pytest.fail)["methods"]
+    assert all(np.isfinite(row["nll"]) for row in rows)
+
+
+def test_a_method_that_is_too_slow_is_named():
+    """Catches (seen) one that was asked for and is not there."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(4_100, 1)), rng.normal(size=4_100)
+    methods = ["gaussian-process", "linear"]
+    found = orn.compare(x, y, methods=methods, num_folds=2)
+    assert [method.name for method in found.methods] == ["linear"]
+    assert "hours" in found.failed["gaussian-process"]
+
+
 def test_a_method_that_fails_is_told_and_the_others_are_kept():
     x, y = load_iris(return_X_y=True)
     wild = {"sghmc": {"step_size": 1e3, "num_warmup": 5, "num_samples": 2}}

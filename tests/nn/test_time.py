@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from ornstein.functions._layers import with_inputs_scaled
 from ornstein.nn import (
     TIME_LAYERS,
     Blend,
@@ -178,6 +179,21 @@ def test_fan_ins_count_the_concatenated_channels(getkey):
     assert set(jax.tree.leaves(fan_ins(coord))) == {45}
     squash = Squash(Linear(5, 4, key=getkey()), key=getkey())
     assert jax.tree.leaves(fan_ins(squash)) == [5, 5, 1, 1]
+
+
+def test_blend_of_noisy_layers_is_a_blend_of_them(getkey):
+    """Catches (seen) masks of inputs that are blended, too, as the weights are."""
+    blend = randomised(Blend.from_layer(Linear(3, 4, key=getkey()), key=getkey()))
+    scales = (jnp.array([2.0, 0.5, 1.0]), jnp.array([0.1, 3.0, 1.0]))
+    layers = [
+        with_inputs_scaled(layer, scale)
+        for layer, scale in zip((blend.layer0, blend.layer1), scales, strict=True)
+    ]
+    noisy = eqx.tree_at(lambda b: (b.layer0, b.layer1), blend, layers)
+    x = inputs("linear")
+    first, second = (x * scale[None] for scale in scales)
+    expected = 0.7 * blend.layer0(first) + 0.3 * blend.layer1(second)
+    np.testing.assert_allclose(noisy(0.3, x), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_bad_pairs(getkey):

@@ -5,12 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
 import ornstein as orn
 from ornstein.cli import main
+from ornstein.data import Standardisation
+from ornstein.recipe._export_run import _standard
 
 NUM_ROWS = 60
 
@@ -49,6 +52,19 @@ def as_matrix(frame: pd.DataFrame, columns: list[dict]) -> np.ndarray:
             cells = (pd.to_datetime(cells) - pd.Timestamp(0)).dt.days
         parts.append(cells.astype(float))
     return np.stack(parts, axis=1).astype(np.float32)
+
+
+@pytest.mark.parametrize("constant", [20240131.0, 1700000001.0, 0.1])
+def test_a_constant_column_stays_0(constant: float):
+    """Of numbers that single precision cannot hold. Catches (seen) a program that
+    moves them by the last bits of the mean, where `predict` does not."""
+    column = np.full(6, constant)
+    spread = constant + np.arange(6.0) * 1e-3 * constant
+    x = np.stack([column, spread], axis=1)
+    scaling = Standardisation.fit(x)
+    found = np.asarray(_standard(scaling)(jnp.asarray(x, jnp.float32)))
+    np.testing.assert_allclose(found[:, 0], 0, atol=1e-6)
+    np.testing.assert_allclose(found[:, 1], scaling.apply(x)[:, 1], atol=1e-3)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """What `--tune` asks of `tune`, and what becomes of the answer."""
 
+import numpy as np
 import pytest
 
 from ornstein.recipe import _search, prepare, preset_recipe, tune_recipe
@@ -46,6 +47,31 @@ def test_search_of_an_implicit_network(prepared: Prepared, monkeypatch):
     assert recipe.implicit.num_components == 16
     assert recipe.training.test_draws == 80
     assert recipe.data.validation_fraction == 0  # the run trains on all rows
+
+
+def test_series_are_held_out_before_they_are_learned_from_again(tmp_path, monkeypatch):
+    """Catches (seen) validation series that training has from a later point on, and
+    that show the model all that it is asked for."""
+    rng = np.random.default_rng(0)
+    lines = [f"s{i},{t},{rng.normal()}" for i in range(10) for t in range(12)]
+    path = tmp_path / "series.csv"
+    path.write_text("\n".join(["id,t,value", *lines, ""]))
+    options = {"data": str(path), "time": "t", "series": "id", "start_every": 2}
+    recipe = preset_recipe(str(path), model="latent-sde", time="t", series="id")
+    prepared = prepare(recipe.changed(**options))
+    asked = {}
+
+    def answer(make_model, split, likelihood, *, validation, **rest):
+        asked.update(split=split, validation=validation.split)
+        return Tuning([], {"learning_rate": 0.1}, None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(_search, "tune", answer)
+    tune_recipe(prepared, ["lr"])
+    held, learned = asked["validation"], asked["split"]
+    of = lambda series: set(np.asarray(series.values)[np.asarray(series.mask)].tolist())
+    assert len(learned) + 5 * len(held) == len(prepared.data.train)
+    assert not of(held.y) & of(learned.y)
+    assert not (np.asarray(held.x.mask) & np.asarray(held.y.mask)).any()
 
 
 def test_validation_rows_stay_those_of_the_recipe(prepared: Prepared, monkeypatch):

@@ -38,6 +38,29 @@ def drift_of(params):
     return lambda t, y, args: params["rate"] * (params["mean"] - y)
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_drift_of_one_number_is_every_entrys(estimator):
+    """Catches (seen) a KL of one entry of ten."""
+
+    def kl_of(drift: Any) -> Any:
+        return sde.sdeint(
+            drift,
+            lambda t, y, args: 1.0,
+            jnp.zeros(10),
+            np.array([0.0, 1.0]),
+            key=jr.key(0),
+            solver=sde.EulerMaruyama(),
+            stepsize=sde.Fixed(0.1),
+            path_kl=ESTIMATORS[estimator],
+            prior_drift=lambda t, y, args: 0.0,
+        ).path_kl
+
+    one = kl_of(lambda t, y, args: jnp.ones((), y.dtype))
+    each = kl_of(lambda t, y, args: jnp.ones_like(y))
+    np.testing.assert_allclose(one, each, rtol=1e-12)
+    assert abs(one[-1]) > 1
+
+
 def solve(params, key, solver, path_kl, dt=DT, **kwargs):
     return sde.sdeint(
         drift_of(params),

@@ -138,6 +138,9 @@ def test_one_array_is_weighted_entry_by_entry(getkey):
     how = {"key": jr.key(0), "num_rows": 50}
     found = noise_ratio(potential, state, kernel, **how)
     assert found.shape == ()
+    alone = DensityPotential(lambda q: -jnp.sum(q["a"] ** 2), gradient_noise=1.0)
+    of_one = kernel.init(alone, {"a": jnp.ones(())}, key=getkey())
+    assert noise_ratio(alone, of_one, kernel, **how).shape == ()
     pair = [jnp.ones(1), jnp.ones(2)]
     in_two = DensityPotential(
         lambda q: -sum(jnp.sum(a**2) for a in q), gradient_noise=1.0

@@ -32,6 +32,9 @@ class Normals(NamedTuple):
 Fitted = Callable[[Float[np.ndarray, "rows features"]], Any]
 """Rows to class probabilities (rows, classes), or to `Normals`."""
 
+_LEAST_STD = 1e-6
+"""Of a method that guesses all rows which it has not seen: of the targets' spread."""
+
 
 class Baseline(NamedTuple):
     """A method of scikit-learn.
@@ -124,6 +127,7 @@ def _with_residuals(model: Any, x: np.ndarray, y: np.ndarray, seed: int) -> Fitt
     folds = KFold(min(_FOLDS, len(y)), shuffle=True, random_state=seed)
     off = y - cross_val_predict(model, x, y, cv=folds)
     std = float(np.sqrt(np.mean(np.square(off))))
+    std = max(std, _LEAST_STD * float(np.std(y))) or 1.0
     model.fit(x, y)
 
     def predict(new: np.ndarray) -> Normals:

@@ -127,6 +127,11 @@ def compare(
     for method in chosen:
         if isinstance(method, Baseline):
             if not method.is_small(len(folds[0].kept), num_classes):
+                if methods is not None:
+                    failed[method.name] = (
+                        f"{method.name} is not for {len(folds[0].kept):,} training "
+                        "rows, which would take it hours"
+                    )
                 continue
             parts = [_of_baseline(method, fold) for fold in folds]
             done = _scored(method.name, parts, folds, is_own=False)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from .. import metrics
 from .._files import write_atomically
@@ -83,6 +84,8 @@ def save_figure(path: Path, figure: Figure) -> Path:
         figure: any.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    for text in figure.findobj(Text):  # names of files and classes may have dollars
+        text.set_parse_math(False)
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.removeprefix(".") or None)
     write_atomically(path, content.getvalue())

@@ -50,7 +50,8 @@ def sdeint(
         y0: the state at `ts[0]`, any tree of arrays.
         ts: increasing times of output, the initial one first.
         key: decides the Brownian path. The increment of a step of `Fixed` or `Grid`
-            is a function of `(key, step number)`.
+            is a function of `(key, step number)`; solvers with Lévy areas (`SRA1`,
+            `ShARK`) have another path of the same key than the others.
         args: passed on to the vector fields.
         solver: the method; see `ornstein.sde`.
         stepsize: `Fixed`, `Grid` or `Adaptive`.

@@ -72,6 +72,10 @@ class SweepTable:
         for values, group in groups:
             scores = group[self.scores].astype(float)
             mean, error = scores.mean(skipna=False), scores.sem(skipna=False)
+            if set(REPLICATES) <= set(self.settings):  # seeds of one split are not free
+                of_split = scores.groupby(group["split"]).mean()
+                if len(of_split) > 1:
+                    error = of_split.sem().where(scores.notna().all())
             found.append(
                 {
                     "settings": dict(zip(by, values, strict=True)),

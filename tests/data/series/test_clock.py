@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from ornstein.data import load_schema, load_series_csv, save_schema
+from ornstein.recipe import Recipe
+from ornstein.recipe.inputs import load_data
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,23 @@ def test_dates_come_back_from_a_models_time(tmp_path, unit, first, step):
     clock = clock.turned(start=2.0, unit=7.0)
     raw = clock.undo(clock.apply(data.test.x.ts))
     np.testing.assert_array_equal(clock.dates(raw)[0], days)
+
+
+def test_large_times_keep_their_gaps(tmp_path):
+    """Seconds since 1970. Catches (seen) gaps of 200 that are 256 and 128 in single
+    precision, and a model's clock that counts from another start."""
+    ts = 1_700_000_000.0 + 200 * np.arange(30)
+    path = tmp_path / "own.csv"
+    rows = [f"{name},{t:.0f},{i % 5}" for name in "abcd" for i, t in enumerate(ts)]
+    path.write_text("\n".join(["id,t,value", *rows, ""]))
+    recipe = Recipe().changed(
+        model="latent-sde", data=str(path), time="t", series="id", test_fraction=0.25
+    )
+    data = load_data(recipe)
+    assert data.clock is not None
+    np.testing.assert_allclose(np.diff(data.train.x.ts), 0.1, rtol=1e-4)
+    np.testing.assert_array_equal(data.clock.undo(data.clock.apply(ts)), ts)
+    np.testing.assert_allclose(data.clock.apply(ts), data.train.x.ts[0], atol=1e-5)
 
 
 def test_numbers_are_no_dates(tmp_path):

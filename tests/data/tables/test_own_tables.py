@@ -389,6 +389,60 @@ def test_training_rows_are_no_test(tmp_path):
         load(path, target="y", test=copy)
 
 
+def test_a_test_among_the_training_files_is_no_test(tmp_path):
+    """Of a folder that is streamed. Catches (seen) rows that were learned from."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for part in range(2):
+        frame = pd.DataFrame({"x": np.arange(40.0), "y": part + np.arange(40.0) ** 2})
+        frame.to_parquet(parts / f"p{part}.parquet")
+    copy = tmp_path / "copy.parquet"
+    copy.write_bytes((parts / "p1.parquet").read_bytes())
+    for test in (copy, parts / "p1.parquet"):
+        with pytest.raises(od.DataError, match="has the same bytes as"):
+            load(parts, target="y", test=test, stream=True)
+    data = load(parts, target="y", stream=True)
+    with pytest.raises(od.DataError, match="is what the run learned from"):
+        od.read_labelled(copy, data)
+
+
+@pytest.mark.parametrize("with_comma", ["g", "y"])
+def test_features_and_target_have_one_decimal_mark(tmp_path, with_comma):
+    """Of features and target. Catches (seen) a target 1.234 among thousands, and
+    features 1.200 beside a target with commas."""
+    small, large = ("1,5", "2,5", "0,5", "3,5"), ("950", "1.200", "2.300", "700")
+    rows = [";".join(pair) for pair in zip(small, large, strict=True)] * 10
+    header = "g;y" if with_comma == "g" else "y;x"
+    data = load(write(tmp_path, rows, header), target="y", test_fraction=0.1)
+    x = data.x_scaling.undo(data.train.x)
+    y = data.y_scaling.undo(data.train.y)
+    of_large, of_small = (y, x) if with_comma == "g" else (x, y)
+    assert {*np.round(np.ravel(of_large))} == {950, 1200, 2300, 700}
+    assert {*np.round(np.ravel(of_small), 2)} == {1.5, 2.5, 0.5, 3.5}
+
+
+def test_numbers_in_columns_of_objects_are_numbers(tmp_path):
+    """Where text has decimal commas. Catches (seen) 1.234 that becomes 1234."""
+    rows = [f"{i},5;{i % 7}" for i in range(40)]
+    data = load(write(tmp_path, rows, "x;y"), target="y", task="regression")
+    cells = [1.234, 2, np.float64(3.125), "4,5", "1.200"]
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
+    found = data.x_scaling.undo(od.frame_inputs(frame, data).x).ravel()
+    np.testing.assert_allclose(found, [1.234, 2, 3.125, 4.5, 1200], rtol=1e-5)
+
+
+@pytest.mark.parametrize("cell", ["2", "0.5", "-1"])
+def test_what_is_no_truth_is_no_class(tmp_path, cell):
+    """Catches (seen) 2, a code for what is missing, that counts as true."""
+    rows = [f"{i},{'true' if i % 3 else 'false'}" for i in range(40)]
+    data = load(write(tmp_path, rows, "x,y"), target="y")
+    others = write(tmp_path, ["1,1", f"2,{cell}", "3,0"], "x,y", name="others.csv")
+    with pytest.raises(od.DataError, match=rf"target y has .*{cell}.* in row 1"):
+        od.read_labelled(others, data)
+    kept = write(tmp_path, ["1,1", "3,0"], "x,y", name="others.csv")
+    assert od.read_labelled(kept, data).y.tolist() == [1, 0]
+
+
 def test_ids_are_as_written(tmp_path):
     """Catches leading zeros, and digits, that a number loses."""
     ids = ["0007", 20 * "3", "12E3", "2020-01-01"]

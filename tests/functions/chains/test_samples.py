@@ -1,5 +1,6 @@
 """Samples as a random function, their predictions and their diagnostics."""
 
+import dataclasses
 import math
 from types import SimpleNamespace
 
@@ -133,6 +134,20 @@ def test_thin_keeps_the_last_of_each_group():
     )
     with pytest.raises(ValueError, match="from 1 to the 5 samples"):
         samples.thin(6)
+
+
+def test_thin_counts_what_it_leaves_out():
+    """As a chain that was thinned while it ran. Catches (seen) divergences that are
+    lost, and gradients."""
+    diverged = np.zeros((NUM_CHAINS, NUM_SAMPLES), bool)
+    diverged[:, 0] = True
+    info = {
+        "is_divergent": diverged,
+        "num_gradients": np.full((NUM_CHAINS, NUM_SAMPLES), 8),
+    }
+    found = dataclasses.replace(linear_samples(), info=info).thin(2).info
+    assert found["is_divergent"].tolist() == [[True, False]] * NUM_CHAINS
+    assert found["num_gradients"].tolist() == [[16, 16]] * NUM_CHAINS
 
 
 def test_samples_are_not_trained():

@@ -19,7 +19,7 @@ from ...recipe import provenance
 from ...report import save_figure
 from .._flags import flagged
 from .._output import check_outputs
-from .._terminal import Terminal
+from .._terminal import Terminal, as_json
 from .._usage import UsageError
 
 _FIGURES = (".png", ".pdf", ".svg")
@@ -118,7 +118,8 @@ class Compare:
                 method.name: [float(f"{nll:.5g}") for nll in method.nll]
                 for method in found.methods
             }
-            text = json.dumps(result | {"nll_of_rows": each}, indent=1)
+            whole = as_json(result | {"nll_of_rows": each})
+            text = json.dumps(whole, indent=1, allow_nan=False)
             write_atomically(self.output, text.encode())
         return result
 

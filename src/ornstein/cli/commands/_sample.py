@@ -228,6 +228,7 @@ def _carry_out(
         result["provenance"] = calls.provenance()
         result = as_json(result)
         written = [run.checkpoints / SAMPLES]
+        written.append(run.write_result(result))
         written += write_figures(
             run.figures,
             samples,
@@ -237,7 +238,6 @@ def _carry_out(
             key=keys.test,
             num_draws=options.test_draws,
         )
-        written.append(run.write_result(result))
         written += leave_report(run, samples, prediction, data, terminal)
         say_draws(samples, options.test_draws, terminal)
         table = {name: result[name] for name in _TABLE if result.get(name) is not None}

@@ -238,8 +238,8 @@ def _carry_out(
         result |= {"diagnosis": found, **(extra or {})}
         result["provenance"] = calls.provenance()
         result = as_json(result)
-        written += _figures(run, fit, prediction, prepared)
         written.append(run.write_result(result))
+        written += _figures(run, fit, prediction, prepared)
         written += leave_report(run, fit, prediction, prepared.data, terminal)
         _report(result, run, written, terminal)
         for note in fit.notes:

@@ -146,7 +146,7 @@ def _as_they_are(frame: "pd.DataFrame", column: Column) -> Shaped[np.ndarray, " 
         return cells.categories().to_numpy().astype(str)
     if column.kind == "boolean":
         if not np.isin(values, (0.0, 1.0)).all():  # it will be said of them
-            known = [class_name(bool(value)) for value in values]
+            known = [class_name(np.bool_(value)) for value in values]
             is_known = np.isin(values, (0.0, 1.0))
             return np.where(is_known, known, cells.texts.to_numpy().astype(str))
         return values.astype(bool)

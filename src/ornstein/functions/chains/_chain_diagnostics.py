@@ -121,7 +121,9 @@ def _check_samples(draws: Draws) -> None:
         )
 
 
-def thinned(name: str, info: Draws, every: int) -> Draws:
+def thinned(
+    name: str, info: Shaped[Array | np.ndarray, "chains steps ..."], every: int
+) -> Shaped[Array | np.ndarray, "chains samples ..."]:
     """What a kernel said of its steps, as a thinned chain has it.
 
     Args:

@@ -83,7 +83,9 @@ def on_model_time(data: Data, unit: float | None) -> Data:
         gaps = np.diff(ts, axis=1)[is_known[:, 1:]]
         unit = float(np.median(gaps)) / _GAP if gaps.size else 1.0
     first = float(ts.min())
-    clock = data.clock.turned(start=data.clock.undo(first).item(), unit=unit)
+    clock = data.clock.turned(
+        start=first * data.clock.unit + data.clock.start, unit=unit
+    )
 
     def turned(series: Series) -> Series:
         ts = (np.asarray(series.ts, np.float64) - first) / unit

@@ -173,6 +173,11 @@ def why_not_paired(first: Sheet, other: Sheet) -> str:
     for part, name in options:
         if first.record.option(part, name) != other.record.option(part, name):
             return f"not paired: another {name.replace('_', ' ')}"
+    scalings = [s.record.known and s.record.known.y_scaling for s in (first, other)]
+    if all(scalings) and np.size(scalings[0].scale) > 1:  # type: ignore[union-attr]
+        scales = [np.asarray(scaling.scale) for scaling in scalings]  # type: ignore[union-attr]
+        if scales[0].shape != scales[1].shape or not np.allclose(*scales, rtol=1e-5):
+            return "not paired: targets in other units"
     if "y" in one.columns:
         ys = [rows.columns["y"].astype(float) for rows in (one, two)]
         if not np.allclose(ys[0], ys[1], rtol=1e-4, atol=1e-4 * np.std(ys[0])):
