@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from ornstein.functions._layers import with_inputs_scaled
+from ornstein.functions._layers import ScaledInputs
 from ornstein.nn import (
     TIME_LAYERS,
     Blend,
@@ -186,7 +186,7 @@ def test_blend_of_noisy_layers_is_a_blend_of_them(getkey):
     blend = randomised(Blend.from_layer(Linear(3, 4, key=getkey()), key=getkey()))
     scales = (jnp.array([2.0, 0.5, 1.0]), jnp.array([0.1, 3.0, 1.0]))
     layers = [
-        with_inputs_scaled(layer, scale)
+        ScaledInputs(layer, scale)
         for layer, scale in zip((blend.layer0, blend.layer1), scales, strict=True)
     ]
     noisy = eqx.tree_at(lambda b: (b.layer0, b.layer1), blend, layers)
