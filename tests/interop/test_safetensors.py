@@ -13,7 +13,8 @@ from safetensors.numpy import load_file, save_file
 
 import ornstein as orn
 from ornstein.interop import load_safetensors, save_safetensors
-from ornstein.nn import MLP
+from ornstein.network import with_named_state
+from ornstein.nn import MLP, BatchNorm
 
 
 def model(seed: int = 0, width: int = 4) -> orn.MeanField:
@@ -68,3 +69,19 @@ def test_files_that_do_not_fit(tmp_path: Path):
         load_safetensors(path, model())
     with pytest.raises(FileNotFoundError, match="There is no file"):
         load_safetensors(tmp_path / "none.safetensors", model())
+
+
+def test_batch_statistics_are_written_if_they_are_given(tmp_path):
+    """Catches (seen) a fit's that are lost, so that a model which is read again
+    predicts by means of 0."""
+    norm = with_named_state(BatchNorm(2))
+    index = norm.index
+    state = eqx.nn.State(norm)
+    state = state.set(index, (jnp.array([1.1, 0.2]), jnp.array([2.0, 3.0])))
+    path = tmp_path / "norm.safetensors"
+    save_safetensors(path, norm, state=state)
+    found = eqx.nn.State(load_safetensors(path, norm)).get(index)
+    np.testing.assert_allclose(found, state.get(index))
+    save_safetensors(path, norm)
+    first = eqx.nn.State(load_safetensors(path, norm)).get(index)
+    np.testing.assert_allclose(first, [[0, 0], [1, 1]])

@@ -11,12 +11,15 @@ from safetensors.numpy import save
 
 from .._files import write_atomically
 from .._types import PyTree
+from ..network import batch_states
 from ._weights_file import WeightsFile, find_weights
 
 _Model = TypeVar("_Model")
 
 
-def save_safetensors(path: str | Path, model: PyTree) -> None:
+def save_safetensors(
+    path: str | Path, model: PyTree, *, state: eqx.nn.State | None = None
+) -> None:
     """Write a model's arrays as safetensors, whole or not at all.
 
     Each is under its path in the model, such as `layers.0.weight`: the names that
@@ -25,7 +28,14 @@ def save_safetensors(path: str | Path, model: PyTree) -> None:
     Args:
         path: of the file, by convention with the suffix `.safetensors`.
         model: any tree: a random function, or `(model, likelihood)`.
+        state: batch statistics, such as `fit.state`, to be written in the place of the
+            model's initial ones; without them those are written.
     """
+    indices = batch_states(model)
+    if state is not None and indices:
+        learned = [state.get(index) for index in indices]
+        where = lambda model: [index.init for index in batch_states(model)]
+        model = eqx.tree_at(where, model, learned)
     write_atomically(Path(path), save(_named(model), {"format": "np"}))
 
 

@@ -135,6 +135,6 @@ def thinned(
     kept = info[:, : num_steps - num_steps % every]
     steps = kept.reshape(num_chains, num_steps // every, every, *rest)
     if name == "is_divergent":
-        return steps.any(2)
+        return np.asarray(steps.any(2))
     is_count = np.issubdtype(info.dtype, np.integer)
     return steps.sum(2, dtype=info.dtype) if is_count else steps[:, :, -1]
