@@ -210,13 +210,15 @@ def part_of(mesh: Mesh | None) -> tuple[int, int]:
     """This process's number among those that share a mesh, and how many they are."""
     if mesh is None or not mesh.is_multi_process:
         return 0, 1
-    others = mesh.size // num_along(mesh, ROWS)
-    if others > 1:  # replicas, whose processes would have other rows each
-        raise ValueError(
-            f"Processes that read rows from disk share them along {_listed(ROWS)} "
-            f"alone, and this mesh has {others} devices along other axes: leave those "
-            "out, or the streaming."
-        )
+    along = [i for i, name in enumerate(mesh.axis_names) if name in ROWS]
+    devices = np.moveaxis(mesh.devices, along, range(len(along)))
+    for replicas in devices.reshape(num_along(mesh, ROWS), -1):
+        if len({device.process_index for device in replicas}) > 1:
+            raise ValueError(
+                f"Processes that read rows from disk share them along {_listed(ROWS)} "
+                "alone, and on this mesh several have the same rows: leave its other "
+                "axes out, or the streaming."
+            )
     return jax.process_index(), jax.process_count()
 
 

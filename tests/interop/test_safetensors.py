@@ -71,6 +71,13 @@ def test_files_that_do_not_fit(tmp_path: Path):
         load_safetensors(tmp_path / "none.safetensors", model())
 
 
+class Normed(eqx.Module):
+    norm: BatchNorm
+
+    def __call__(self, x, state):
+        return self.norm(x, state)
+
+
 def test_batch_statistics_are_written_if_they_are_given(tmp_path):
     """Catches (seen) a fit's that are lost, so that a model which is read again
     predicts by means of 0."""
@@ -82,6 +89,9 @@ def test_batch_statistics_are_written_if_they_are_given(tmp_path):
     save_safetensors(path, norm, state=state)
     found = eqx.nn.State(load_safetensors(path, norm)).get(index)
     np.testing.assert_allclose(found, state.get(index))
+    fitted = orn.MeanField(Normed(BatchNorm(2)), orn.GaussianPrior(1.0))
+    save_safetensors(path, fitted, state=eqx.nn.State(fitted))
+    load_safetensors(path, fitted)  # (seen) refused: its weights' means have none
     save_safetensors(path, norm)
     first = eqx.nn.State(load_safetensors(path, norm)).get(index)
     np.testing.assert_allclose(first, [[0, 0], [1, 1]])

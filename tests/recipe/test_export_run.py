@@ -54,7 +54,7 @@ def as_matrix(frame: pd.DataFrame, columns: list[dict]) -> np.ndarray:
     return np.stack(parts, axis=1).astype(np.float32)
 
 
-@pytest.mark.parametrize("constant", [20240131.0, 1700000001.0, 0.1])
+@pytest.mark.parametrize("constant", [20240131.0, 1700000001.0, 8388609.5, 0.1])
 def test_a_constant_column_stays_0(constant: float):
     """Of numbers that single precision cannot hold. Catches (seen) a program that
     moves them by the last bits of the mean, where `predict` does not."""

@@ -13,4 +13,8 @@ def test_dollars_are_no_mathematics(tmp_path):
     axes.set_title("price_$_vs_$_usd.csv")
     axes.plot([0, 1], [0, 1], label="$_5$")
     axes.legend()
+    axes.set_yscale("log")
     assert save_figure(tmp_path / "a.png", figure).stat().st_size > 1000
+    figure.canvas.draw()
+    (label,) = [t for t in axes.get_yticklabels() if t.get_text().endswith("10^{0}}$")]
+    assert label.get_parse_math()  # (seen) a label that says so

@@ -132,6 +132,8 @@ def compare(
                         f"{method.name} is not for {len(folds[0].kept):,} training "
                         "rows, which would take it hours"
                     )
+                    if say is not None:
+                        say(failed[method.name])
                 continue
             parts = [_of_baseline(method, fold) for fold in folds]
             done = _scored(method.name, parts, folds, is_own=False)

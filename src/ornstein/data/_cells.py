@@ -162,7 +162,7 @@ def kind_of(cells: Cells) -> Kind | Problem:
     is_truth = str(texts[given].iloc[0]).lower() in _TRUTHS
     if is_truth and set(texts[given].str.lower()) <= set(_TRUTHS):
         return Kind("boolean")
-    reading = Reading(_decimal(cells))
+    reading = Reading(decimal_of(cells))
     values = cells.numbers(reading)[given]
     share = np.mean(~np.isnan(values))
     if share == 1:
@@ -305,17 +305,21 @@ def _days(whole: Cells, date_format: str | None) -> Float[np.ndarray, " rows"]:
     return seconds.dt.total_seconds().to_numpy(np.float64, na_value=np.nan) / 86_400
 
 
-def _decimal(cells: Cells) -> str:
+def decimal_of(cells: Cells) -> str:
     """What stands before decimals, by all of a column's text.
 
     Where only numbers like 1,234 have a comma, a table whose cells commas part has
     thousands, and another one decimals.
+
+    Args:
+        cells: of the column.
     """
     has_comma = cells.texts.str.contains(",", regex=False)
     if not has_comma.any():
         # Another column may say what the points of 2.320 are.
         mark = cells.column.attrs.get("decimal", ".")
-        return mark if has_no_decimals(cells) else "."
+        has_point = cells.texts[cells.given].str.contains(".", regex=False).any()
+        return mark if has_point and has_no_decimals(cells) else "."
     texts = cells.texts[has_comma]
     if not texts.str.fullmatch(f"{_WITH_COMMA}|{_DOT_THOUSANDS}").all():
         return "."

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ._cells import Cells, Kind, is_date_like, kind_of
+from ._cells import Cells, Kind, decimal_of, is_date_like, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ def decimal_mark(columns: Iterable["pd.Series"]) -> str:
         cells = Cells(column)
         if pd.api.types.is_numeric_dtype(column) or is_date_like(column):
             continue
-        if cells.texts.str.contains(",", regex=False).any():
+        if decimal_of(cells) == ",":
             found = kind_of(cells)
             if isinstance(found, Kind) and found.reading.decimal == ",":
                 return ","

@@ -50,12 +50,10 @@ class Source:
             other: another.
         """
         ours, its = _tables_in(one), _tables_in(other)
-        sizes = {file.stat().st_size for file in ours}
-        alike = [file for file in its if file.stat().st_size in sizes]
-        if not alike:
-            return False
-        known = {_digest([file]) for file in ours}
-        return any(_digest([file]) in known for file in alike)
+        size = lambda file: file.stat().st_size
+        alike = {size(file) for file in ours} & {size(file) for file in its}
+        known = {_digest([file]) for file in ours if size(file) in alike}
+        return any(_digest([file]) in known for file in its if size(file) in alike)
 
     def check_unchanged(self) -> None:
         """Refuse files that are not what they were.
@@ -88,8 +86,10 @@ class Source:
 def _tables_in(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = (file for file in path.rglob("*") if file.suffix in _TABLES)
-    return [file for file in found if file.is_file()]
+    found = [file for file in path.rglob("*") if file.is_file()]
+    if not all(file.suffix.lower() in _TABLES for file in found):
+        return []  # of images, say
+    return found
 
 
 def _seen_from(path: Path) -> str:

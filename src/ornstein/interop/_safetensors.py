@@ -31,12 +31,17 @@ def save_safetensors(
         state: batch statistics, such as `fit.state`, to be written in the place of the
             model's initial ones; without them those are written.
     """
-    indices = batch_states(model)
+    indices = _with_statistics(model)
     if state is not None and indices:
         learned = [state.get(index) for index in indices]
-        where = lambda model: [index.init for index in batch_states(model)]
+        where = lambda model: [index.init for index in _with_statistics(model)]
         model = eqx.tree_at(where, model, learned)
     write_atomically(Path(path), save(_named(model), {"format": "np"}))
+
+
+def _with_statistics(model: PyTree) -> list[eqx.nn.StateIndex]:
+    """Trees that mirror a network, such as means of its weights, have empty ones."""
+    return [index for index in batch_states(model) if jax.tree.leaves(index.init)]
 
 
 def load_safetensors(path: str | Path, like: _Model) -> _Model:

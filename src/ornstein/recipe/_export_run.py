@@ -221,7 +221,8 @@ def _standard(scaling: Standardisation | None) -> Callable[[Array], Array]:
     # Of a column whose spread single precision does not see, such as a constant one,
     # numbers are the mean or they are not.
     is_seen = scale >= np.spacing(np.abs(high))
-    rest = np.where(is_seen, mean - high, 0).astype(np.float32)
+    is_constant = (np.asarray(scaling.scale) == 1) & (np.abs(mean - high) > 1e-6)
+    rest = np.where(is_seen & ~is_constant, mean - high, 0).astype(np.float32)
 
     def standard(x: Array) -> Array:
         whole = lambda part: part.reshape((1,) * (x.ndim - part.ndim) + part.shape)

@@ -34,7 +34,8 @@ def tune_recipe(
     Components are 4, 8 or 16; others are tried at a third, once and three times what
     the recipe says; in every combination. Trials are a quarter as long as the run.
     Without validation rows a tenth of the training rows is held out of the trials
-    alone, so that the recipe that comes back trains on all of them.
+    alone, so that the recipe that comes back trains on all of them; of sequences the
+    recipe's own are loaded again for that.
 
     Args:
         prepared: what `prepare` built.

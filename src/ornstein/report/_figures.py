@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -84,12 +85,23 @@ def save_figure(path: Path, figure: Figure) -> Path:
         figure: any.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    ours = {id(text) for axes in figure.axes for text in _of_ticks(axes)}
     for text in figure.findobj(Text):  # names of files and classes may have dollars
-        text.set_parse_math(False)
+        if id(text) not in ours:
+            text.set_parse_math(False)
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.removeprefix(".") or None)
     write_atomically(path, content.getvalue())
     return path
+
+
+def _of_ticks(axes: Axes) -> list[Text]:
+    """Labels of numbers, which are mathematics on a logarithmic axis."""
+    found: list[Text] = []
+    for axis in (axes.xaxis, axes.yaxis):
+        found += [*axis.get_majorticklabels(), *axis.get_minorticklabels()]
+        found.append(axis.get_offset_text())
+    return found
 
 
 def _training(run: Run) -> dict[str, Figure]:

@@ -75,7 +75,9 @@ class SweepTable:
             if set(REPLICATES) <= set(self.settings):  # seeds of one split are not free
                 of_split = scores.groupby(group["split"]).mean()
                 if len(of_split) > 1:
-                    error = of_split.sem().where(scores.notna().all())
+                    is_whole = scores.notna().all()
+                    mean = of_split.mean().where(is_whole)
+                    error = of_split.sem().where(is_whole)
             found.append(
                 {
                     "settings": dict(zip(by, values, strict=True)),

@@ -431,7 +431,7 @@ def test_numbers_in_columns_of_objects_are_numbers(tmp_path):
     np.testing.assert_allclose(found, [1.234, 2, 3.125, 4.5, 1200], rtol=1e-5)
 
 
-@pytest.mark.parametrize("cell", ["2", "0.5", "-1"])
+@pytest.mark.parametrize("cell", ["2", "0.5", "-1", "maybe"])
 def test_what_is_no_truth_is_no_class(tmp_path, cell):
     """Catches (seen) 2, a code for what is missing, that counts as true."""
     rows = [f"{i},{'true' if i % 3 else 'false'}" for i in range(40)]

@@ -218,7 +218,8 @@ def _check_times(
             "from 0, is beyond single precision: correct it, or give times in a larger "
             "unit."
         )
-    close = np.flatnonzero(np.diff(ts.astype(np.float32)) <= 0)
+    # They count from the first, where they are large.
+    close = np.flatnonzero(np.diff((ts - ts.min(initial=0)).astype(np.float32)) <= 0)
     if close.size:
         first, second = cells[close[0]], cells[close[0] + 1]
         raise DataError(

@@ -142,14 +142,14 @@ def _as_they_are(frame: "pd.DataFrame", column: Column) -> Shaped[np.ndarray, " 
     if column.kind == "category":
         return cells.categories().to_numpy().astype(str)
     values = cells.numbers(column.reading)
+    if column.kind == "boolean":
+        is_known = np.isin(values, (0.0, 1.0))
+        if is_known.all():
+            return values.astype(bool)
+        known = [class_name(np.bool_(value)) for value in values == 1]
+        return np.where(is_known, known, cells.texts.to_numpy().astype(str))
     if np.isnan(values).any():  # other rows', of which it will be said
         return cells.categories().to_numpy().astype(str)
-    if column.kind == "boolean":
-        if not np.isin(values, (0.0, 1.0)).all():  # it will be said of them
-            known = [class_name(np.bool_(value)) for value in values]
-            is_known = np.isin(values, (0.0, 1.0))
-            return np.where(is_known, known, cells.texts.to_numpy().astype(str))
-        return values.astype(bool)
     is_whole = pd.api.types.is_integer_dtype(cells.column) or (
         not pd.api.types.is_numeric_dtype(cells.column)
         and cells.texts.str.fullmatch(_WHOLE).all()
