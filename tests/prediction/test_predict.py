@@ -199,6 +199,20 @@ def test_classification():
     np.testing.assert_allclose(streamed.log_prob(y), log_prob, rtol=1e-5)
 
 
+def test_what_rounds_to_certain_has_a_log_prob_without_draws():
+    """Catches (seen) infinite logits that NumPyro refuses."""
+    sure = jnp.asarray([[[0.0, 110.0], [0.0, 1.0]]], jnp.float32)
+    for likelihood, outputs, wrong in (
+        (Categorical(), sure, np.array([0, 0])),
+        (Bernoulli(), sure[..., 1:], np.array([0, 0])),
+    ):
+        kept = Prediction(outputs, likelihood)
+        streamed = Prediction(None, likelihood, summary=kept.summary)
+        found = streamed.log_prob(1 - wrong)
+        np.testing.assert_allclose(found, kept.log_prob(1 - wrong), atol=1e-6)
+        assert streamed.log_prob(wrong)[0] == -np.inf
+
+
 def test_bernoulli_columns_are_dependent_through_the_draws():
     """Catches the product of averaged columns where the joint average belongs."""
     y = jnp.array([[0, 1, 1], [1, 1, 0], [0, 0, 0], [1, 0, 1]])
