@@ -129,8 +129,9 @@ def compare(
             if not method.is_small(len(folds[0].kept), num_classes):
                 if methods is not None:
                     failed[method.name] = (
-                        f"{method.name} is not for {len(folds[0].kept):,} training "
-                        "rows, which would take it hours"
+                        f"{method.name} is left out: {len(folds[0].kept):,} training "
+                        "rows are more than it is tried on, as its time grows with "
+                        "their cube"
                     )
                     if say is not None:
                         say(failed[method.name])

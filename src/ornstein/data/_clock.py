@@ -38,6 +38,15 @@ class Clock(eqx.Module):
         """The same raw times for a model with this start and unit."""
         return dataclasses.replace(self, start=start, unit=unit)
 
+    def is_close(self, other: "Clock") -> bool:
+        """Whether a model sees the same times by both.
+
+        Args:
+            other: of the same raw times.
+        """
+        apart = abs(self.start - other.start) / self.unit
+        return apart < 1e-3 and bool(np.isclose(self.unit, other.unit, rtol=1e-6))
+
     @property
     def has_dates(self) -> bool:
         """Whether `dates` knows what raw times are."""

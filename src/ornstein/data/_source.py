@@ -86,7 +86,8 @@ class Source:
 def _tables_in(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = [file for file in path.rglob("*") if file.is_file()]
+    # Marks of other programs, such as _SUCCESS, are no tables, and say nothing.
+    found = [file for file in path.rglob("[!._]*") if file.is_file()]
     if not all(file.suffix.lower() in _TABLES for file in found):
         return []  # of images, say
     return found

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ornstein.data import load_schema, load_series_csv, save_schema
+from ornstein.data._clock import Clock
 from ornstein.recipe import Recipe
 from ornstein.recipe.inputs import load_data
 
@@ -53,3 +54,12 @@ def test_numbers_are_no_dates(tmp_path):
     clock = load_series_csv(path, time="t", value="value").clock
     assert clock is not None
     assert not clock.has_dates
+
+
+def test_another_clock_is_another_model():
+    """Of a run whose times were rounded before their start was taken off: catches
+    (seen) a unit of 1280 for 2000, and a start 64 seconds off."""
+    clock = Clock("t", start=1_700_000_000.0, unit=2000.0)
+    assert clock.is_close(clock.turned(start=1_700_000_000.5, unit=2000.0))
+    assert not clock.is_close(clock.turned(start=1_700_000_000.0, unit=1280.0))
+    assert not clock.is_close(clock.turned(start=1_700_000_064.0, unit=2000.0))

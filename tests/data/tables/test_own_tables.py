@@ -396,6 +396,7 @@ def test_a_test_among_the_training_files_is_no_test(tmp_path):
     for part in range(2):
         frame = pd.DataFrame({"x": np.arange(40.0), "y": part + np.arange(40.0) ** 2})
         frame.to_parquet(parts / f"p{part}.parquet")
+    (parts / "_SUCCESS").touch()  # as Spark leaves one
     copy = tmp_path / "copy.parquet"
     copy.write_bytes((parts / "p1.parquet").read_bytes())
     for test in (copy, parts / "p1.parquet"):
