@@ -190,3 +190,20 @@ def test_bad_gallery():
         plot.image_gallery(np.ones((2, 3, 3)), ["a"])
     with pytest.raises(ValueError, match="2 channels"):
         plot.image_gallery(np.ones((1, 3, 3, 2)), ["a"])
+
+
+def test_validation_at_some_epochs_is_a_line():
+    """Catches (seen) points between gaps, of which a line draws nothing."""
+    values = [np.nan, 3.0, np.nan, 2.0, np.nan, 1.0]
+    figure = plot.training_curves({"nll": [6.0] * 6, "validation_nll": values})
+    line = figure.axes[0].lines[1]
+    np.testing.assert_array_equal(line.get_xdata(), [2, 4, 6])
+    np.testing.assert_array_equal(line.get_ydata(), [3, 2, 1])
+
+
+def test_every_method_has_a_curve():
+    """Of nine. Catches (seen) a seventh that is left out, and two that look alike."""
+    curves = {f"method {i}": [0.0, float(i)] for i in range(9)}
+    lines = plot.method_curves(curves, xlabel="x", ylabel="y").axes[0].lines
+    assert len(lines) == 9
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 9

@@ -1,6 +1,7 @@
 """Which of several runs a report takes, against differences that are known."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -103,3 +104,24 @@ def test_runs_without_rows_in_common_are_not_compared(what: str):
     else:
         two.rows.columns["log_prob"][3] = -np.inf
     assert said(one, two).startswith("That cannot be told from these folders: " + match)
+
+
+def test_series_count_by_their_values():
+    """Half of them have 100 values and half 5: run a is better by 0.2 nats a value of
+    the long ones, worse by 1 of the short ones, and so better by (20 - 5) / 105. Catches
+    (seen) a mean over series, by which run b was taken, and "a row"."""
+    long = np.arange(NUM) % 2 == 0
+    sheets = []
+    for gain in (np.where(long, 0.2, -1.0), 0.0):
+        one = sheet(0.0, 0.3)
+        columns = one.rows.columns
+        columns["log_prob"] = columns["log_prob"] + gain
+        columns["num_values"] = np.where(long, 100, 5)
+        known = SimpleNamespace(task="series", source=None, y_scaling=None)
+        object.__setattr__(one.record, "known", known)
+        sheets.append(one)
+    text = said(*sheets)
+    assert text.startswith("run a: on 400 test rows")
+    assert "below that of run b by 0.1429" in text
+    assert "nats a value" in text
+    assert "a row" not in text

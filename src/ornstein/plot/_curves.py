@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 
 from ._style import PALETTE, add_legend, clean, new_figure
 
+_DASHES = ("-", "--", "-.", ":")
+
 
 def method_curves(
     curves: Mapping[str, Sequence[float]],
@@ -33,9 +35,11 @@ def method_curves(
     """
     figure = new_figure(4.8, 3.2)
     axes = figure.subplots()
-    for (name, values), colour in zip(curves.items(), PALETTE, strict=False):
+    for i, (name, values) in enumerate(curves.items()):
         where = np.arange(1, len(values) + 1) if xs is None else np.asarray(xs)
-        axes.plot(where, values, color=colour, linewidth=1.5, label=name)
+        look = {"color": PALETTE[i % len(PALETTE)], "linewidth": 1.5}
+        dashes = _DASHES[i // len(PALETTE) % len(_DASHES)]
+        axes.plot(where, values, linestyle=dashes, label=name, **look)
     if has_log_x:
         axes.set_xscale("log")
     if has_log_y:

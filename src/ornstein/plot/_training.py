@@ -20,7 +20,7 @@ def training_curves(
 
     Args:
         history: values of each quantity, an epoch each. `"validation_nll"` is drawn in
-            the panel of `"nll"`. NaN leaves a gap.
+            the panel of `"nll"`. NaN is passed over: validation may be of some epochs.
         units: of some quantities, such as `{"nll": "nats"}`.
         xlabel: what the values are counted by.
     """
@@ -38,11 +38,11 @@ def training_curves(
         for (key, label), colour in zip(pairs, PALETTE, strict=False):
             if key in history:
                 values = np.asarray(history[key], float)
-                epochs = np.arange(1, values.size + 1)
-                marker = "o" if values.size == 1 else None
+                there = np.flatnonzero(np.isfinite(values))
+                marker = "o" if there.size == 1 else None
                 axes.plot(
-                    epochs,
-                    values,
+                    there + 1,
+                    values[there],
                     color=colour,
                     linewidth=1.5,
                     marker=marker,

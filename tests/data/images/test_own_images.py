@@ -138,3 +138,41 @@ def test_what_is_known_of_data_of_before(photos, tmp_path):
     del saved["image_fit"]
     (tmp_path / "data.json").write_text(json.dumps(saved))
     assert od.load_schema(tmp_path / "data.json").image_fit == "crop"
+
+
+def split_folder(folder, splits):
+    for split in splits:
+        for kind in ("cats", "dogs"):
+            for i in range(3):
+                save(folder, f"{split}/{kind}/{i}.png", Image.new("L", (8, 8), 40 * i))
+
+
+@pytest.mark.parametrize("splits", ["train val", "Train Test", "train val test"])
+def test_splits_are_no_classes(splits, tmp_path):
+    """Catches `train` and `val` learned as two classes, with a report on them."""
+    split_folder(tmp_path, splits.split())
+    with pytest.raises(od.DataError, match="are splits and no classes"):
+        od.load(str(tmp_path))
+
+
+def test_a_class_may_be_called_train(tmp_path):
+    for i in range(12):
+        kind = ("bus", "train")[i % 2]
+        save(tmp_path, f"{kind}/{i}.png", Image.new("L", (8, 8), 10 * i))
+    assert od.load(str(tmp_path)).class_names == ("bus", "train")
+
+
+def test_a_class_without_training_images(tmp_path):
+    """Catches a class that the model has and nothing teaches it."""
+    split_folder(tmp_path, ["train", "test"])
+    assert od.load(str(tmp_path)).num_classes == 2
+    for path in (tmp_path / "train" / "dogs").iterdir():
+        path.unlink()
+    with pytest.raises(od.DataError, match="dogs has no image"):
+        od.load(str(tmp_path))
+
+
+def test_a_stray_folder_is_no_class(photos):
+    (photos / "__MACOSX").mkdir()
+    with pytest.raises(od.DataError, match="__MACOSX has no image"):
+        od.load(str(photos), image_size=16)

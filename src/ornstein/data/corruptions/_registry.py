@@ -51,7 +51,7 @@ def corrupt(images: Images, corruption: str, severity: int, *, seed: int = 0) ->
     The same seed gives the same images, and a row's do not depend on how many follow.
     They are not the published ones: those came of unknown seeds, and frost of
     photographs. Grey images are corrupted as colour ones that are grey, and the result
-    is their mean.
+    is their mean; noise is drawn once, as strong as in each of three channels.
 
     Args:
         images: bytes, of one or three channels and at least 8 x 8.

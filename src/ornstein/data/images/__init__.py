@@ -15,6 +15,7 @@ from ._image_folder import (
     SUFFIXES as SUFFIXES,
     Classes as Classes,
     channels_of as channels_of,
+    check_every_class as check_every_class,
     check_image_size as check_image_size,
     class_folders as class_folders,
     find_classes as find_classes,

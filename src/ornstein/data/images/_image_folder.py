@@ -18,6 +18,7 @@ from ._pixels import ImageFit, decode, is_grey, open_image, read_encoded
 
 _MAX_SIZE = 4096
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".webp")
+_SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation"}
 
 
 def image_folder(
@@ -48,6 +49,7 @@ def image_folder(
     found = find_classes(folder)
     if found.test is None:
         images, labels, paths = _read(folder, found.names, None, size, fit)
+        check_every_class(labels, found)
         data = split_and_assemble(
             str(folder),
             images,
@@ -61,6 +63,7 @@ def image_folder(
         own = {"image_size": size, "image_fit": fit, "test_names": names}
         return dataclasses.replace(data, **own)
     train = _read(found.train, found.names, None, size, fit)
+    check_every_class(train[1], found)
     test = _read(found.test, found.names, train[0].shape[-1], size, fit)
     data = assemble(str(folder), train[:2], test[:2], class_names=found.names)
     names = relative_names(test[2], folder)
@@ -89,10 +92,11 @@ def find_classes(folder: Path) -> Classes:
         folder: `folder/CLASS/image.png`, or `folder/train/CLASS/image.png`.
 
     Raises:
-        DataError: for a class of test images alone.
+        DataError: for a class of test images alone, or splits by other names.
     """
     parts = class_folders(folder)
     if parts != ["test", "train"]:
+        _check_not_splits(folder, parts)
         return Classes(parts, folder, None)
     train, test = folder / "train", folder / "test"
     classes = class_folders(train)
@@ -103,6 +107,35 @@ def find_classes(folder: Path) -> Classes:
             f"{train / unknown[0]} or take it away."
         )
     return Classes(classes, train, test)
+
+
+def check_every_class(
+    labels: Int[np.ndarray, " rows"],
+    classes: Classes,
+    training: Int[np.ndarray, " training"] | None = None,
+) -> None:
+    """Refuse a class that no training image has.
+
+    Args:
+        labels: class numbers of the images of `classes.train`.
+        classes: where they are.
+        training: those that are learned from; all by default.
+
+    Raises:
+        DataError: naming the class's folder.
+    """
+    mine = labels if training is None else labels[training]
+    counts = np.bincount(mine, minlength=len(classes.names))
+    if counts.all():
+        return
+    lonely = int(np.argmin(counts))
+    folder = classes.train / classes.names[lonely]
+    there = int((labels == lonely).sum())
+    what = "no image" if there == 0 else f"{there} images, all of them held out"
+    raise DataError(
+        f"{folder} has {what}: a class takes images to learn from; add some, or take "
+        "the folder away."
+    )
 
 
 def check_image_size(size: int | None) -> None:
@@ -264,6 +297,19 @@ def relative_names(paths: Sequence[Path], folder: Path) -> tuple[str, ...]:
         folder: of images.
     """
     return tuple(path.relative_to(folder).as_posix() for path in paths)
+
+
+def _check_not_splits(folder: Path, parts: Sequence[str]) -> None:
+    """Refuse `train` and `val`, which would be learned as two classes."""
+    low = {part.lower() for part in parts}
+    if not (low <= _SPLITS and any(part.startswith("train") for part in low)):
+        return
+    if all(class_folders(folder / part) for part in parts):
+        raise DataError(
+            f"{folder} has the sub-folders {', '.join(parts)}, which are splits and no "
+            "classes: leave two, named train and test, each with a sub-folder for each "
+            "class."
+        )
 
 
 def _read(

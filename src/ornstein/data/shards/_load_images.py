@@ -13,8 +13,8 @@ from .._error import DataError
 from .._source import Source
 from .._split import Split
 from ..images import (
-    Classes,
     ImageFit,
+    check_every_class,
     check_image_size,
     find_classes,
     labelled_files,
@@ -73,7 +73,7 @@ def load_images(
         most=most,
     )
     training = np.flatnonzero(dealt.kept(0, len(paths)))
-    _check_classes(labels, training, classes)
+    check_every_class(labels, classes, training)
     moments, pixels = _pass(files, dealt)
     scaling = moments.scaling(CHANNELS)
     kept = {
@@ -147,26 +147,6 @@ def _drawn(num_rows: int, most: int, seed: int) -> Int[np.ndarray, " rows"]:
         return np.arange(num_rows)
     rng = np.random.default_rng(seed)
     return np.sort(rng.choice(num_rows, most, replace=False))
-
-
-def _check_classes(
-    labels: Int[np.ndarray, " rows"],
-    training: Int[np.ndarray, " training"],
-    classes: Classes,
-) -> None:
-    """Refuse a class that no training image has."""
-    num_classes = len(classes.names)
-    counts = np.bincount(labels[training], minlength=num_classes)
-    if counts.all():
-        return
-    lonely = int(np.argmin(counts))
-    folder = classes.train / classes.names[lonely]
-    there = int((labels == lonely).sum())
-    what = "no image" if there == 0 else f"{there} images, all of them held out"
-    raise DataError(
-        f"{folder} has {what}: a class takes images to learn from; add some, or take "
-        "the folder away."
-    )
 
 
 def _note(

@@ -29,11 +29,12 @@ class JudgedRows(NamedTuple):
         num_rows: how many test rows there are.
         index: those that are kept, all or evenly spaced.
         columns: arrays over kept rows, by name. All kinds have `log_prob` (nats; of a
-            series the mean of its values). Classes have `y`, `guess`, `confidence`,
-            `entropy`, `aleatoric`, `epistemic`; numbers have `squared_error` and
-            `width` (of the 90 % interval, summed over columns), `y` and `median` of
-            the first column, `aleatoric` and `epistemic` where they exist. Numbers of
-            one column are in the target's own unit, and so is their `log_prob`.
+            series the mean of its values, of which it has `num_values`). Classes have
+            `y`, `guess`, `confidence`, `entropy`, `aleatoric`, `epistemic`; numbers
+            have `squared_error` and `width` (of the 90 % interval, summed over
+            columns), `y` and `median` of the first column, `aleatoric` and `epistemic`
+            where they exist. Numbers of one column are in the target's own unit, and
+            so is their `log_prob`.
         cdf: of numbers, the predictive distribution function at each target, kept
             values evenly spaced; else empty.
         errors: standard errors over all test rows, by the name of the score;
@@ -73,6 +74,8 @@ def judge_rows(prediction: Prediction, data: Data) -> JudgedRows:
         found = JudgedRows("other", 0, np.zeros(0), {}, np.zeros(0), {}, {}, ())
     columns = {"log_prob": _own_units(log_prob / np.maximum(num_units, 1), data)}
     columns |= found.columns
+    if data.task == "series":
+        columns["num_values"] = num_units
     constants, errors = dict(found.constants), dict(found.errors)
     if "constant" in columns:
         gain = columns["log_prob"] - columns.pop("constant")

@@ -149,9 +149,10 @@ def _quantiles(sheet: Sheet, rows: JudgedRows) -> Html:
     return figure(
         title,
         chart.html(),
-        f"{len(cdf):,} targets of {sheet.of_rows}. A line flatter than the diagonal at "
-        f"its ends has intervals that are too narrow. {words}{dependent} The table has "
-        "central intervals.",
+        f"{len(cdf):,} targets of {sheet.of_rows}. A line above the diagonal on "
+        "the left and below it on the right has intervals that are too narrow; the "
+        f"other way round they are too wide. {words}{dependent} The table has central "
+        "intervals.",
         columns=["interval", "targets in it", "\N{PLUS-MINUS SIGN}"],
         rows=table,
     )

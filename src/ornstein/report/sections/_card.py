@@ -110,8 +110,9 @@ def _model(sheet: Sheet) -> Html:
         ("num_parameters", "parameters"),
         ("num_epochs", "epochs trained"),
     ):
-        if result.get(name) is not None:
-            rows[what] = _shown(result[name])
+        value = result.get(name)
+        if value is not None:
+            rows[what] = f"{value:,}" if isinstance(value, int) else _shown(value)
     return key_values("Model and training", rows)
 
 
@@ -129,10 +130,11 @@ def _provenance(sheet: Sheet) -> Html:
         ("seed", "seed"),
         ("device", "device"),
         ("commit", "commit"),
-        ("seconds", "seconds, all calls"),
     ):
         if origin.get(name) is not None:
             rows[what] = _shown(origin[name])
+    if origin.get("seconds") is not None:
+        rows["seconds, all calls"] = number(origin["seconds"])
     seconds = sheet.record.result.get("train_seconds")
     if seconds is not None:
         rows["seconds of training"] = number(seconds, 3)
@@ -172,8 +174,10 @@ def _names(names: Any) -> Any:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return number(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value:.10g}"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return str(value)

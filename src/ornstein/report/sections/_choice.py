@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...metrics import mean_and_error
 from ..page import Html, tag, with_error
 from ..rows import JudgedRows
 from ._base import Sheet
-from ._comparison import losses, why_not_paired
+from ._comparison import losses, paired, unit_of, why_not_paired
 
 _ERRORS = 2.0
 """Standard errors from which a paired difference counts."""
@@ -44,13 +43,14 @@ def _why_not_told(sheets: Sequence[Sheet], names: Sequence[str]) -> str:
 
 
 def _told(sheets: Sequence[Sheet], names: Sequence[str]) -> str:
-    order = np.argsort([_nll(sheet).mean() for sheet in sheets], kind="stable")
-    best, *others = map(int, order)
-    gains = {i: mean_and_error(_nll(sheets[i]) - _nll(sheets[best])) for i in others}
+    nlls = [paired(_nll(sheet), _rows(sheet))[0] for sheet in sheets]
+    best, *others = map(int, np.argsort(nlls, kind="stable"))
+    rows = _rows(sheets[best])
+    gains = {i: paired(_nll(sheets[i]) - _nll(sheets[best]), rows) for i in others}
     alike = [i for i in others if not _is_sure(*gains[i])]
-    num_rows = len(_rows(sheets[best]).index)
+    num_rows = len(rows.index)
     said = [
-        f"{names[i]} by {_nats(*gains[i])} a row"
+        f"{names[i]} by {_nats(*gains[i])} a {unit_of(sheets[best])}"
         + (
             f" ({gains[i][0] / gains[i][1]:.1f} standard errors)"
             if i not in alike
@@ -105,7 +105,7 @@ def _but(
     said, mine = [], losses(_rows(sheets[best]))
     of = "share wrong" if _rows(sheets[best]).kind == "classes" else "squared error"
     for i in others:
-        gain, error = mean_and_error(mine - losses(_rows(sheets[i])))
+        gain, error = paired(mine - losses(_rows(sheets[i])), _rows(sheets[i]))
         if _is_sure(gain, error):
             shown, its = with_error(gain, error)
             said.append(

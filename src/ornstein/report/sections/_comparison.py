@@ -12,7 +12,7 @@ from ..svg import Axis, Chart
 from ._base import Section, Sheet, note
 from ._calibration import binned
 from ._risk import risk_figure
-from ._scores import SCORES, error_of
+from ._scores import SCORES, error_of, label_of
 
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _DATA_OPTIONS = ("data", "split", "test", "test_rows", "target")
@@ -85,7 +85,9 @@ def _scores(sheets: Sequence[Sheet], names: Sequence[str]) -> Html:
         rows[-1] += ["none" if weight is None else number(weight)]
         rows[-1] += [number(result.get("train_seconds"), 3)]
     columns = ["run", "model"]
-    columns += [SCORES[n].label if n in SCORES else _plain(n) for n in shown]
+    columns += [
+        label_of(SCORES[n], sheets[0]) if n in SCORES else _plain(n) for n in shown
+    ]
     columns += ["KL weight", "seconds"]
     return table("Scores of each run on its test rows", columns, rows, is_text=[1])
 
@@ -117,10 +119,11 @@ def _differences(sheets: Sequence[Sheet], names: Sequence[str]) -> Html:
         ours, theirs = _rows(sheet), _rows(first)
         nll = theirs.columns["log_prob"].astype(float) - ours.columns["log_prob"]
         loss = losses(ours) - losses(theirs)
-        rows.append([name, *_pair(nll), *_pair(loss)])
+        pairs = [with_error(*paired(each, ours)) for each in (nll, loss)]
+        rows.append([name, *pairs[0], *pairs[1]])
     is_classes = first.rows is not None and first.rows.kind == "classes"
     what = "share wrong" if is_classes else "squared error"
-    columns = ["run", "NLL, nats a row", "\N{PLUS-MINUS SIGN}", what]
+    columns = ["run", f"NLL, nats a {unit_of(first)}", "\N{PLUS-MINUS SIGN}", what]
     columns.append("\N{PLUS-MINUS SIGN}")
     caption = f"Less {names[0]}, row by row: below 0 is better than {names[0]}"
     return table(caption, columns, rows)
@@ -142,9 +145,24 @@ def losses(rows: JudgedRows) -> np.ndarray:
     return rows.columns["squared_error"].astype(float)
 
 
-def _pair(difference: np.ndarray) -> tuple[str, str]:
-    mean, error = mean_and_error(difference)
-    return with_error(mean, error)
+def paired(difference: np.ndarray, rows: JudgedRows) -> tuple[float, float]:
+    """The mean of a difference, and its standard error over rows.
+
+    Args:
+        difference: of each row; of a series, the mean of its values.
+        rows: those rows, of which series count by their values.
+    """
+    counts = rows.columns.get("num_values", np.ones(len(difference))).astype(float)
+    return mean_and_error(difference * counts, counts)
+
+
+def unit_of(sheet: Sheet) -> str:
+    """What scores are means over.
+
+    Args:
+        sheet: of a run.
+    """
+    return "value" if sheet.record.task == "series" else "row"
 
 
 def why_not_paired(first: Sheet, other: Sheet) -> str:
@@ -178,6 +196,9 @@ def why_not_paired(first: Sheet, other: Sheet) -> str:
         scales = [np.asarray(scaling.scale) for scaling in scalings]  # type: ignore[union-attr]
         if scales[0].shape != scales[1].shape or not np.allclose(*scales, rtol=1e-5):
             return "not paired: targets in other units"
+    if "num_values" in one.columns and "num_values" in two.columns:
+        if np.any(one.columns["num_values"] != two.columns["num_values"]):
+            return "not paired: other targets"
     if "y" in one.columns:
         ys = [rows.columns["y"].astype(float) for rows in (one, two)]
         if not np.allclose(ys[0], ys[1], rtol=1e-4, atol=1e-4 * np.std(ys[0])):

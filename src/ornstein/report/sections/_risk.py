@@ -67,6 +67,8 @@ def risk_figure(ids: Ids, runs: dict[str, JudgedRows]) -> Html:
         f"Rows are handed on by {order}, the least certain first. {said} A curve that "
         "falls to the left says that uncertainty knows where errors are."
     )
+    if any("num_values" in rows.columns for rows in runs.values()):
+        caption += " Each series counts once, however many values it has."
     columns = ["run", *(f"at {percent(c, 0)}" for c in _COVERAGES)]
     return figure(title, chart.html(), caption, columns=columns, rows=table)
 

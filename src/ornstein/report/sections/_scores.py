@@ -75,7 +75,7 @@ def scores(sheet: Sheet) -> Section:
         shown, error = with_error(value, error_of(sheet, name, value))
         constant = constants.get(name)
         guess = "" if constant is None else number(constant)
-        rows.append([_label(score, sheet), shown, error, guess, score.meaning])
+        rows.append([label_of(score, sheet), shown, error, guess, score.meaning])
     columns = ["score", "value", "\N{PLUS-MINUS SIGN}", "constant guess", "what it is"]
     caption = f"Scores of {test_rows(sheet)}"
     draws = result.get("num_draws") or sheet.record.option("training", "test_draws")
@@ -109,7 +109,7 @@ def error_of(sheet: Sheet, name: str, value: float | int) -> float | int | None:
         return error if is_known else None  # of all rows, or none: no error is 0
     number_of_rows = num_test(sheet)
     if SCORES[name].is_share and number_of_rows:
-        return math.sqrt(max(value * (1 - value), 0) / number_of_rows)
+        return math.sqrt(max(value * (1 - value), 0) / number_of_rows) or None
     return None
 
 
@@ -141,7 +141,13 @@ def test_rows(sheet: Sheet) -> str:
     )
 
 
-def _label(score: Score, sheet: Sheet) -> str:
+def label_of(score: Score, sheet: Sheet) -> str:
+    """The name of a score, with its unit.
+
+    Args:
+        score: as tables of rows have it.
+        sheet: of a run, whose rows may be series.
+    """
     if sheet.record.task == "series":
         return score.label.replace("nats a row", "nats a value")
     return score.label

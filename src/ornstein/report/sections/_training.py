@@ -1,7 +1,5 @@
 """Learning curves."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ..page import Html, Number, figure, figures, joined, number
@@ -84,11 +82,14 @@ def _panel(
     )
     for style, (name, curve) in enumerate(curves.items()):
         label = _said(name) if len(curves) > 1 else None
-        chart.line(epochs, curve, style=style, label=label)
+        there = np.isfinite(curve)  # validation rows are not judged at each epoch
+        chart.line(epochs[there], curve[there], style=style, label=label)
     beyond = any(_leaves(curve, y) for curve in curves.values())
     caption = f"{ends[0].upper()}{ends[1:]}."
     caption += " Its first epochs lie beyond the axis." if beyond else ""
-    shown = _spread(len(epochs))
+    known = np.flatnonzero(np.all([np.isfinite(c) for c in curves.values()], axis=0))
+    shown = known if known.size else np.arange(len(epochs))
+    shown = shown[_spread(len(shown))]
     rows = [
         [number(epochs[i]), *(number(float(c[i])) for c in curves.values())]
         for i in shown
@@ -110,11 +111,8 @@ def _last(curve: np.ndarray) -> float:
     return float(curve[np.isfinite(curve)][-1])
 
 
-def _spread(number_of_epochs: int) -> Sequence[int]:
-    if number_of_epochs <= 10:
-        return range(number_of_epochs)
-    spread = np.linspace(0, number_of_epochs - 1, 10).round().astype(int)
-    return sorted(set(spread.tolist()))
+def _spread(number: int) -> np.ndarray:
+    return np.unique(np.linspace(0, number - 1, min(number, 10)).round().astype(int))
 
 
 def _said(name: str) -> str:

@@ -45,11 +45,17 @@ class Axis(NamedTuple):
         Args:
             value: one of `marked`.
         """
-        size = max((abs(v) for v in self.marked), default=0.0)
-        if size >= 1e6 or (0 < size < 1e-4):
-            return f"{value:.1e}".replace("-", _MINUS) if value else "0"
-        for places in range(8):
-            if all(abs(v - round(v, places)) < 1e-3 * size for v in self.marked):
+        marked = sorted(self.marked)
+        size = max((abs(v) for v in marked), default=0.0)
+        gap = min(np.diff(marked), default=size)
+        near = lambda said, v: abs(v - float(said)) < 1e-3 * gap
+        if gap >= 1e6 or (0 < size < 1e-4):
+            for digits in range(1, 9):
+                if all(near(f"{v:.{digits}e}", v) for v in marked):
+                    break
+            return f"{value:.{digits}e}".replace("-", _MINUS) if value else "0"
+        for places in range(12):
+            if all(near(round(v, places), v) for v in marked):
                 break
         return f"{round(float(value), places) + 0.0:,.{places}f}".replace("-", _MINUS)
 

@@ -10,6 +10,7 @@ from ._axis import Axis
 
 _WIDTH, _HEIGHT = 460, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 24, 10, 44
+_ASIDE, _PER_DIGIT = 30, 7
 _LEGEND_ROW, _PER_LETTER, _SAMPLE = 19, 7.2, 26
 _MOST_POINTS = 400
 NUM_STYLES = 6
@@ -34,6 +35,8 @@ class Chart:
         self._x, self._y = x, y
         self._marks: list[Html] = []
         self._legend: list[tuple[str, Html]] = []
+        longest = max((len(y.written(value)) for value in y.marked), default=0)
+        self._left = max(_LEFT, round(_ASIDE + _PER_DIGIT * longest))
 
     def line(
         self,
@@ -59,8 +62,9 @@ class Chart:
         path = self._path(xs, ys)
         if path:
             self._marks.append(tag("path", d=path, class_=kind))
-        if np.isfinite(ys).sum() == 1:  # a line of one point is none
-            self.dots(xs, ys, style=style)
+        alone = _is_alone(np.isfinite(ys))
+        if alone.any():  # a line of one point is none
+            self.dots(xs[alone], ys[alone], style=style)
         if label is not None:
             sample = tag("line", x1=0, x2=20, y1=-4, y2=-4, class_=kind)
             self._legend.append((label, sample))
@@ -172,9 +176,9 @@ class Chart:
         )
         inside = tag(
             "rect",
-            x=_LEFT,
+            x=self._left,
             y=_TOP - 4,
-            width=_WIDTH - _LEFT - _RIGHT + 4,
+            width=_WIDTH - self._left - _RIGHT + 4,
             height=_HEIGHT - _TOP - _BOTTOM + 8,
         )
         plot = tag(
@@ -197,7 +201,7 @@ class Chart:
         )
 
     def _places(self, xs: np.ndarray, ys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        left = _LEFT + self._x.share(xs) * (_WIDTH - _LEFT - _RIGHT)
+        left = self._left + self._x.share(xs) * (_WIDTH - self._left - _RIGHT)
         top = _HEIGHT - _BOTTOM - self._y.share(ys) * (_HEIGHT - _TOP - _BOTTOM)
         return left, top
 
@@ -216,9 +220,9 @@ class Chart:
         drawn = []
         for value in self._y.marked:
             y = self._places(np.zeros(1), np.array([value]))[1][0]
-            line = {"x1": _LEFT, "x2": right, "y1": _shown(y), "y2": _shown(y)}
+            line = {"x1": self._left, "x2": right, "y1": _shown(y), "y2": _shown(y)}
             drawn.append(tag("line", class_="grid", **line))
-            text = {"x": _LEFT - 7, "y": _shown(y + 4), "text_anchor": "end"}
+            text = {"x": self._left - 7, "y": _shown(y + 4), "text_anchor": "end"}
             drawn.append(tag("text", self._y.written(value), class_="tick", **text))
         for value in self._x.marked:
             x = self._places(np.array([value]), np.zeros(1))[0][0]
@@ -226,10 +230,14 @@ class Chart:
             drawn.append(tag("line", class_="frame", **line))
             text = {"x": _shown(x), "y": bottom + 18, "text_anchor": "middle"}
             drawn.append(tag("text", self._x.written(value), class_="tick", **text))
-        base = {"x1": _LEFT, "x2": right, "y1": bottom, "y2": bottom}
+        base = {"x1": self._left, "x2": right, "y1": bottom, "y2": bottom}
         middle = (_TOP + bottom) / 2
         drawn.append(tag("line", class_="frame", **base))
-        below = {"x": (_LEFT + right) / 2, "y": _HEIGHT - 8, "text_anchor": "middle"}
+        below = {
+            "x": (self._left + right) / 2,
+            "y": _HEIGHT - 8,
+            "text_anchor": "middle",
+        }
         drawn.append(tag("text", self._x.label, **below))
         aside = {"x": 0, "y": 0, "text_anchor": "middle"}
         turned = f"translate(13 {_shown(middle)}) rotate(-90)"
@@ -239,11 +247,11 @@ class Chart:
     def _drawn_legend(self) -> tuple[Html, int]:
         if not self._legend:
             return Html(""), 0
-        x, row, drawn = float(_LEFT), 0, []
+        x, row, drawn = float(self._left), 0, []
         for label, sample in self._legend:
             width = _SAMPLE + _PER_LETTER * len(label) + 14
-            if x > _LEFT and x + width > _WIDTH:
-                x, row = float(_LEFT), row + 1
+            if x > self._left and x + width > _WIDTH:
+                x, row = float(self._left), row + 1
             place = f"translate({_shown(x)} {14 + row * _LEGEND_ROW})"
             text = tag("text", label, x=_SAMPLE, y=0)
             drawn.append(tag("g", sample, text, transform=place))
@@ -262,6 +270,12 @@ def _thinned(xs: np.ndarray, ys: np.ndarray) -> Sequence[np.ndarray]:
         return xs, ys
     kept = np.unique(np.linspace(0, len(xs) - 1, _MOST_POINTS).round().astype(int))
     return xs[kept], ys[kept]
+
+
+def _is_alone(is_there: np.ndarray) -> np.ndarray:
+    """Which points have no neighbour that a line could lead to."""
+    around = np.pad(is_there, 1)
+    return is_there & ~around[:-2] & ~around[2:]
 
 
 def _shown(value: Number) -> str:
