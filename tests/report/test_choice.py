@@ -108,8 +108,8 @@ def test_runs_without_rows_in_common_are_not_compared(what: str):
 
 def test_series_count_by_their_values():
     """Half of them have 100 values and half 5: run a is better by 0.2 nats a value of
-    the long ones, worse by 1 of the short ones, and so better by (20 - 5) / 105. Catches
-    (seen) a mean over series, by which run b was taken, and "a row"."""
+    the long ones, worse by 1 of the short ones, and so better by (20 - 5) / 105.
+    Catches (seen) a mean over series, by which run b was taken, and "a row"."""
     long = np.arange(NUM) % 2 == 0
     sheets = []
     for gain in (np.where(long, 0.2, -1.0), 0.0):
