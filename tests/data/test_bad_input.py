@@ -138,6 +138,7 @@ BAD = [
     ),
     ("no_channel", load_npz(np.ones((9, 8, 8)), [0.5] * 9), "1 channel for grey"),
     ("no_columns", load_npz(np.ones((9, 0)), [0.5] * 9), r"x has shape \(9, 0\)"),
+    ("text_x", load_npz([["a"]] * 9, [0.5] * 9), "x has type <U1, which is text; gi"),
     ("cube_y", load_npz(np.ones((9, 1)), np.ones((9, 1, 1))), "y has shape"),
     ("no_y", lambda f: od.load(npz(f, x=np.ones(3))), "no array 'y', only x: write"),
     ("pickled", load_npz([[1.0]], np.array([{}])), "has pickled objects"),
@@ -204,6 +205,8 @@ def test_new_inputs_must_fit(tmp_path):
     data = od.load("digits")
     with pytest.raises(od.DataError, match=r"shape \(3,\) and the model learned"):
         od.read_inputs(npz(tmp_path, x=np.ones((2, 3))), data)
+    with pytest.raises(od.DataError, match="x has type <U1, which is text; give num"):
+        od.read_inputs(npz(tmp_path, x=np.full((2, 8, 8, 1), "a")), data)
     with pytest.raises(FileNotFoundError, match="There is no"):
         od.read_inputs(tmp_path / "lost.dat", data)
     with pytest.raises(od.DataError, match="model learned from rows of 1 numbers"):

@@ -64,6 +64,10 @@ def test_several_targets(line):
     assert model.predict(x).shape == (60, 2)
     assert model.predict_quantiles(x, [0.1, 0.9]).shape == (60, 2, 2)
     assert model.log_prob(x, both).shape == (60,)
+    with pytest.raises(ValueError, match="`y` has 1 columns, and the model learned 2"):
+        model.log_prob(x, y)
+    with pytest.raises(ValueError, match="`y` has 3 columns, and the model learned 2"):
+        model.log_prob(x, np.stack([y, y, y], axis=1))
 
 
 def test_pickles_predict_the_same_bits(iris):
@@ -147,6 +151,48 @@ def test_tables_as_they_are():
         assert np.isfinite(model.predict(unknown)).all()
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.drop(columns="area"))
+
+
+def test_what_is_left_out_can_be_kept(monkeypatch):
+    """Catches a remedy that estimators do not have, or that does not keep it."""
+    monkeypatch.setattr("ornstein.sklearn._estimator.fit_table", lambda *parts: parts)
+    frame = pd.DataFrame({"id": range(30), "name": [f"H{i}" for i in range(30)]})
+    frame["city"] = ["Graz", "Wien", "Graz"] * 10
+    y = np.arange(30.0)
+    model = BayesianRegressor("deterministic", random_state=0)
+    with pytest.warns(UserWarning, match="is left out") as notes:
+        model.fit(frame, y)
+    end = "; numbers under another name are learned from."
+    assert [str(note.message)[-len(end) :] for note in notes] == [end, end]
+    assert [column.name for column in model.encoding_.columns] == ["city"]
+    numbers = frame.rename(columns={"id": "place"}).assign(name=range(30))
+    model.fit(numbers, y)  # warnings are errors here
+    names = [column.name for column in model.encoding_.columns]
+    assert names == ["place", "name", "city"]
+
+
+def test_numbers_of_numpys_are_numbers(iris):
+    """Catches searches over `np.arange`, whose numbers are none of Python's."""
+    x, y = iris
+    options = {"steps": np.int64(3), "learning_rate": np.float32(0.25)}
+    draws = np.arange(3, 4)[0]
+    model = BayesianClassifier(
+        "mean-field", options=options, num_draws=draws, random_state=0
+    ).fit(x, y)
+    assert model.num_draws is draws
+    assert model.options is options
+    training = model.fit_.recipe.training
+    assert (training.steps, training.learning_rate) == (3, 0.25)
+    assert {type(training.steps), type(training.learning_rate)} == {int, float}
+    assert model.predict_proba(x).shape == (150, 3)
+
+
+@pytest.mark.parametrize("draws", [0, 2.5, "9", True])
+def test_draws_are_checked_before_training(draws, iris):
+    """Catches a number that only `predict` refuses, after hours."""
+    model = BayesianClassifier("mean-field", options=FEW).set_params(num_draws=draws)
+    with pytest.raises(ValueError, match="`num_draws` must be a whole number above 0"):
+        model.fit(*iris)
 
 
 @pytest.mark.parametrize(("first", "second"), [(113, 115), (33, 64)])

@@ -39,7 +39,35 @@ def vectors() -> Any:
     return nn.Sequential(*layers, nn.Sigmoid())
 
 
+def repeated() -> Any:
+    """A layer that stands twice, a subclass, and windows past the border."""
+
+    class Block(nn.Sequential):
+        def __init__(self):
+            super().__init__(nn.Conv2d(2, 2, 3), act, nn.MaxPool2d(3, 2))
+
+    act = nn.SiLU()
+    ceil = nn.MaxPool2d(3, (2, 1), (1, 0), ceil_mode=True)
+    return nn.Sequential(Block(), act, ceil, act, nn.Flatten(), nn.Linear(12, 2), act)
+
+
+class Residual(nn.Sequential):
+    def forward(self, x):
+        return x + super().forward(x)
+
+
+class Doubled(nn.GELU):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+class Negated(nn.Identity):
+    def forward(self, x):
+        return -x
+
+
 CASES = {
+    "twice": (repeated, (3, 2, 12, 12)),
     "images": (images, (3, 2, 12, 12)),
     "lines": (lines, (3, 2, 8)),
     "vectors": (vectors, (3, 4)),
@@ -90,6 +118,15 @@ def test_a_network_of_torchs_becomes_mean_field():
         (nn.Dropout(), TypeError, "layer 0, a `Dropout`, has no counterpart"),
         (nn.Softplus(2.0), TypeError, "layer 0, a `Softplus`, has no counterpart"),
         (nn.Flatten(0), TypeError, "layer 0, a `Flatten`, has no counterpart"),
+        (Residual(nn.Linear(2, 2)), TypeError, "layer 0, a `Residual`, has no counter"),
+        (Doubled(), TypeError, "layer 0, a `Doubled`, has no counterpart"),
+        (Negated(), TypeError, "layer 0, a `Negated`, has no counterpart"),
+        (nn.AvgPool2d(2, ceil_mode=True), ValueError, "ceil_mode=True, whose means at"),
+        (
+            nn.MaxPool2d(2, 2, 1, ceil_mode=True),
+            ValueError,
+            "padding 1 and stride 2",
+        ),
         (nn.MaxPool2d(2, dilation=2), ValueError, "has dilation=2"),
         (nn.AvgPool2d(2, count_include_pad=False), ValueError, "count_include_pad=Fal"),
         (nn.Conv2d(1, 1, 3, padding="same"), ValueError, "pads by zeros, same"),
@@ -101,3 +138,15 @@ def test_layers_without_a_counterpart(layer, kind, match):
     """Catches another function under the same weights."""
     with pytest.raises(kind, match=match):
         orn.torch.from_torch(nn.Sequential(layer))
+
+
+@pytest.mark.parametrize("wrap", [orn.torch.from_torch, orn.torch.implicit])
+def test_weights_of_two_layers_are_refused(wrap):
+    """Catches weights that are one in PyTorch and two here, or a layer left out."""
+    layer = nn.Linear(3, 3)
+    with pytest.raises(ValueError, match="layer 2, a `Linear`, has the weights of lay"):
+        wrap(nn.Sequential(layer, nn.ReLU(), layer))
+    other = nn.Linear(3, 3)
+    other.weight = layer.weight
+    with pytest.raises(ValueError, match=r"layer 1.0, a `Linear`, has the weights of"):
+        wrap(nn.Sequential(layer, nn.Sequential(other)))

@@ -150,7 +150,9 @@ def split_and_assemble(
 def check_inputs(
     x: Shaped[np.ndarray, "..."], where: str, feature_names: Sequence[str] = ()
 ) -> None:
-    """Refuse inputs of a wrong shape, none at all, or numbers that are none."""
+    """Refuse inputs of a wrong shape, none at all, text, or numbers that are none."""
+    if x.dtype.kind in "US":
+        raise DataError(f"{where}: x has type {x.dtype}, which is text; give numbers.")
     if x.ndim not in (2, 4) or 0 in x.shape[1:]:
         raise DataError(
             f"{where}: x has shape {x.shape}; give (rows, features), or (rows, height, "

@@ -346,17 +346,24 @@ def _number(cells: Cells, reading: Reading) -> Kind | Problem:
     bad = bad_cells(cells, "number", reading)
     if bad is not None:
         return bad
-    name = str(cells.column.name).strip().lower()
-    is_named = name == "id" or name.endswith(("_id", " id", "-id", ".id"))
-    is_unnamed = _UNNAMED.fullmatch(name) is not None
     values = cells.numbers(reading)
     is_whole = bool(np.all(values == np.round(values)))
-    reason = None
-    if (is_named or is_unnamed) and is_whole and len(np.unique(values)) == len(values):
-        reason = "it is an id, another in each row"
-        if is_unnamed:
-            reason = "it has no name, and counts rows, as the index of a table does"
+    is_other = is_whole and len(np.unique(values)) == len(values)
+    reason = reason_of_name(str(cells.column.name)) if is_other else None
     return Kind("number", reading, reason)
+
+
+def reason_of_name(name: str) -> str | None:
+    """Why whole numbers of a name, others in each row, are of no use; or `None`.
+
+    Args:
+        name: of the column.
+    """
+    name = name.strip().lower()
+    if _UNNAMED.fullmatch(name):
+        return "it has no name, and counts rows, as the index of a table does"
+    is_id = name == "id" or name.endswith(("_id", " id", "-id", ".id"))
+    return "it is an id, another in each row" if is_id else None
 
 
 def _date(cells: Cells) -> Kind | Problem | None:

@@ -58,6 +58,7 @@ class TableEncoding:
         *,
         is_asked: bool = False,
         weights: Float[np.ndarray, " rows"] | None = None,
+        remedy: str = Sentence("{features} names the columns to use"),
     ) -> tuple["TableEncoding", list[str]]:
         """Kinds from all rows, so that each is read alike; the rest from some.
 
@@ -70,6 +71,7 @@ class TableEncoding:
                 for want of values.
             weights: of the training rows: one of 2 counts as two such rows; by default
                 each is 1.
+            remedy: what keeps a column that is left out, for notes.
 
         Returns:
             The encoding, and notes on columns that are left out: texts that are names
@@ -99,7 +101,7 @@ class TableEncoding:
                         undecided.add(name)
                     continue
                 reason = "no text in it is in two of the training rows"
-            notes.append(_left_out(where, name, reason))
+            notes.append(_left_out(where, name, reason, remedy))
         if problems:
             raise DataError(_said(where, problems))
         if any(column.decimal == "," for column in columns):
@@ -311,9 +313,9 @@ def check_columns(frame: "pd.DataFrame", names: Sequence[str], where: str) -> No
         )
 
 
-def _left_out(where: str, name: str, reason: str) -> Sentence:
-    text = "{}: column {!r} is left out: {}; {features} names the columns to use."
-    return Sentence(text, where, name, reason)
+def _left_out(where: str, name: str, reason: str, remedy: str) -> Sentence:
+    text = "{}: column {!r} is left out: {}; {}."
+    return Sentence(text, where, name, reason, remedy)
 
 
 def _without_name(where: str, frame: "pd.DataFrame", name: str) -> Sentence:

@@ -5,6 +5,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from .._sentence import Option, OptionError
 from .options import (
     DataOptions,
@@ -129,12 +131,20 @@ def read_part(part: type, saved: Any) -> Any:
                 f"There is no option {name!r}: the run is of another version of "
                 "ornstein; train it again."
             )
+        value = _plain(value)
         if not _is_of(value, types[name]):
             raise ValueError(
                 f"`{name}` is {value!r}, but must be {_said(types[name])}."
             )
         values[name] = _as_option(value, types[name])
     return part(**values)
+
+
+def _plain(value: Any) -> Any:
+    """Python's own number for one of NumPy's, of which searches make their grids."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_of(value: Any, hint: Any) -> bool:

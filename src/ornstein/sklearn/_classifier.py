@@ -1,7 +1,7 @@
 """Classes, with probabilities that know what the rows do not say."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -47,7 +47,7 @@ class BayesianClassifier(ClassifierMixin, AbstractBayesianEstimator):
         method: str = "auto",
         *,
         options: Mapping[str, Any] | None = None,
-        num_draws: int | None = None,
+        num_draws: SupportsIndex | None = None,
         random_state: Any = None,
     ):
         self.method = method

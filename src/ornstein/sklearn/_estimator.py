@@ -1,9 +1,11 @@
 """What both estimators share: tables in, a posterior predictive out."""
 
 import abc
+import numbers
+import operator
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -58,7 +60,7 @@ class AbstractBayesianEstimator(BaseEstimator):
 
     method: str
     options: Mapping[str, Any] | None
-    num_draws: int | None
+    num_draws: SupportsIndex | None
     random_state: int | np.random.RandomState | None
 
     @abc.abstractmethod
@@ -75,6 +77,7 @@ class AbstractBayesianEstimator(BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Learn: sets `fit_` and `encoding_`."""
         vars(self).pop("fit_", None)  # what fails answers nothing
+        self._draws()
         frame, y, is_text = self._training_table(X, y)
         weight = _check_sample_weight(
             sample_weight, frame, dtype=np.float64, ensure_non_negative=True
@@ -119,10 +122,22 @@ class AbstractBayesianEstimator(BaseEstimator):
 
     def _predict(self, X: Any) -> TablePrediction:
         check_is_fitted(self, "fit_")
-        found = self.fit_.predict(self._table(X), num_draws=self.num_draws)
+        found = self.fit_.predict(self._table(X), num_draws=self._draws())
         for note in found.whole.inputs.notes:
             warnings.warn(str(note), UserWarning, stacklevel=4)
         return found
+
+    def _draws(self) -> int | None:
+        """`num_draws` as a number of Python's."""
+        found = self.num_draws
+        if found is None:
+            return None
+        is_whole = isinstance(found, numbers.Integral) and not isinstance(found, bool)
+        if not is_whole or operator.index(found) < 1:
+            raise ValueError(
+                f"`num_draws` must be a whole number above 0, got {found!r}: write 100."
+            )
+        return operator.index(found)
 
     def _training_table(
         self,

@@ -1,7 +1,7 @@
 """Numbers, with how far they may be off."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -46,7 +46,7 @@ class BayesianRegressor(RegressorMixin, AbstractBayesianEstimator):
         method: str = "auto",
         *,
         options: Mapping[str, Any] | None = None,
-        num_draws: int | None = None,
+        num_draws: SupportsIndex | None = None,
         random_state: Any = None,
     ):
         self.method = method
@@ -122,6 +122,9 @@ class BayesianRegressor(RegressorMixin, AbstractBayesianEstimator):
 
         Returns:
             nats of each row, outputs together, per the targets' own units.
+
+        Raises:
+            ValueError: for other rows or columns than those that are predicted.
         """
         found = self._predict(X)
         scaling = self.fit_.prepared.data.y_scaling
@@ -135,6 +138,12 @@ class BayesianRegressor(RegressorMixin, AbstractBayesianEstimator):
         if not np.isfinite(values).all():
             raise ValueError("`y` has NaN or infinite values: leave those rows out.")
         values = values.reshape(found.num_rows, -1)
+        num_targets = np.size(scaling.scale)
+        if values.shape[1] != num_targets:
+            raise ValueError(
+                f"`y` has {values.shape[1]} columns, and the model learned "
+                f"{num_targets}: give each row a number for each of these."
+            )
         more = found.whole.prediction.num_rows - found.num_rows
         units = np.pad(scaling.apply(values), ((0, more), (0, 0)))
         of_units = found.asked(found.whole.prediction.log_prob(units))

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..nn import PerExample
 from ._extra import torch
@@ -53,21 +54,41 @@ def from_torch(
 
     Raises:
         TypeError: for a layer that has no counterpart, by name.
-        ValueError: for a layer whose options have none.
+        ValueError: for options that have none, or two layers with the same weights.
     """
     layers = list(_layers(network, ""))
+    _check_untied(network)
     if example_ndim is None:
         found = [_AXES[type(m)] for m in network.modules() if type(m) in _AXES]
         example_ndim = found[0] if found else 1
     return PerExample(eqx.nn.Sequential(layers), example_ndim)
 
 
-def _layers(module: torch.nn.Module, name: str) -> Iterator[Any]:
-    if isinstance(module, torch.nn.Sequential):
-        for child, inner in module.named_children():
+def _layers(module: Any, name: str) -> Iterator[Any]:
+    if _computes_as(module, torch.nn.Sequential):
+        # Not `named_children`: these name a layer that stands twice once.
+        for child, inner in module._modules.items():
             yield from _layers(inner, f"{name}.{child}" if name else child)
-    elif not isinstance(module, torch.nn.Identity):
+    elif not _computes_as(module, torch.nn.Identity):
         yield _layer(module, name)
+
+
+def _computes_as(module: Any, kind: Any) -> bool:
+    """Whether a module is of a class, and computes nothing else."""
+    return isinstance(module, kind) and type(module).forward is kind.forward
+
+
+def _check_untied(network: torch.nn.Module) -> None:
+    """Refuse weights of two layers, of which there would be two copies."""
+    owners: dict[int, str] = {}
+    for name, module in network.named_modules(remove_duplicate=False):
+        for parameter in module.parameters(recurse=False):
+            first = owners.setdefault(id(parameter), name)
+            if first != name:
+                raise ValueError(
+                    f"layer {name}, a `{type(module).__name__}`, has the weights of "
+                    f"layer {first}, and copies would learn apart: give it its own."
+                )
 
 
 def _layer(module: Any, name: str) -> eqx.Module:
@@ -82,6 +103,8 @@ def _layer(module: Any, name: str) -> eqx.Module:
                     f"{getattr(module, option)}, which has no counterpart here: leave "
                     f"it {usual}."
                 )
+        if module.ceil_mode:
+            _check_ceil(module, f"{where} `{kind.__name__}`,")
         options = (module.kernel_size, module.stride, module.padding)
         return _POOLS[kind](*options, use_ceil=module.ceil_mode)
     if kind is torch.nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
@@ -95,7 +118,26 @@ def _layer(module: Any, name: str) -> eqx.Module:
     return eqx.nn.Lambda(fn)
 
 
+def _check_ceil(module: Any, what: str) -> None:
+    """Refuse windows past the border that Equinox's pools count otherwise."""
+    if type(module) is torch.nn.AvgPool2d:
+        raise ValueError(
+            f"{what} has ceil_mode=True, whose means at the border have no counterpart "
+            "here: leave it False."
+        )
+    padding, stride, kernel = module.padding, module.stride, module.kernel_size
+    if np.any(np.add(padding, stride) > np.asarray(kernel)):
+        raise ValueError(
+            f"{what} has ceil_mode=True with padding {padding} and stride {stride}, "
+            f"together more than its kernel, {kernel}, which has no counterpart here: "
+            "leave it False, or take a smaller stride or padding."
+        )
+
+
 def _activation(module: Any) -> Callable | None:
+    for kind in (torch.nn.GELU, torch.nn.LeakyReLU, torch.nn.ELU, torch.nn.Softplus):
+        if isinstance(module, kind) and not _computes_as(module, kind):
+            return None
     match module:
         case torch.nn.GELU():
             return partial(jax.nn.gelu, approximate=module.approximate == "tanh")

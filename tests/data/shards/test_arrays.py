@@ -51,6 +51,13 @@ def test_images_share_a_channel_and_classes_their_numbers(tmp_path: Path):
     assert data.example_shape == (4, 5, 3)
 
 
+def test_many_different_targets_are_not_counted(tmp_path: Path):
+    """Catches a count that ends early, told as the number of targets."""
+    x, y = np.ones((1600, 2)), np.arange(1600) % 1200
+    data = load(str(write(tmp_path / "shards", x, y)), stream=True)
+    assert any("y has more than 1,000 different whole" in note for note in data.notes)
+
+
 ROWS = np.zeros((9, 2))
 BROKEN = {
     "shape": ({"x": np.zeros((9, 3)), "y": np.zeros(9)}, r"of shape \(3,\) and tar"),

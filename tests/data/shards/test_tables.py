@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -204,6 +205,90 @@ def test_a_column_may_be_empty_in_one_file(tmp_path: Path):
     assert {"age is empty", "city = (empty)"} <= set(data.feature_names)
 
 
+DAY = 24 * 3600 * 10**6  # microseconds
+
+
+def of_types(folder: Path, first: pa.DataType, second: pa.DataType, size: int) -> Path:
+    """Two files, whose column `v` has a type in each."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(0, 90, 200)
+    v = pa.array(numbers * size, mask=numbers > 80)
+    v = v.cast(pa.timestamp("us")) if size == DAY else v
+    v = v.cast(pa.int32()) if size == 1 else v
+    for name, dtype, rows in (("a", first, slice(100)), ("b", second, slice(100, 200))):
+        cells = v[rows].cast(dtype, safe=False)
+        table = pa.table({"v": cells, "y": rng.normal(size=100)})
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=30)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "size"),
+    [
+        (pa.date32(), pa.timestamp("ms"), DAY),
+        (pa.timestamp("us"), pa.timestamp("ms", "UTC"), DAY),
+        (pa.decimal128(38, 20), pa.int64(), 1),
+        (pa.int64(), pa.float64(), 2**53 + 1),
+        (pa.int64(), pa.uint64(), -1),
+    ],
+    ids=str,
+)
+def test_types_of_one_kind_are_read_as_each_is(
+    tmp_path: Path, first: pa.DataType, second: pa.DataType, size: int
+):
+    """Catches rows of two types that cannot be joined after the pass, or change."""
+    folder = of_types(tmp_path / "mixed", first, second, size)
+    (tmp_path / "alike").mkdir()
+    usual = pa.timestamp("us") if size == DAY else pa.float64()
+    for file in folder.iterdir():
+        table = pq.read_table(file)
+        table = table.set_column(0, "v", table.column("v").cast(usual, safe=False))
+        pq.write_table(table, tmp_path / "alike" / file.name, row_group_size=30)
+    mixed, alike = (
+        load(str(tmp_path / n), target="y", stream=True, validation_fraction=0.3)
+        for n in ("mixed", "alike")
+    )
+    assert mixed.encoding.columns == alike.encoding.columns
+    for part in ("test", "validation"):
+        np.testing.assert_array_equal(getattr(mixed, part).x, getattr(alike, part).x)
+    np.testing.assert_array_equal(mixed.train.sample.x, alike.train.sample.x)
+    np.testing.assert_array_equal(all_rows(mixed)[0], all_rows(alike)[0])
+
+
+def test_targets_and_names_may_be_of_two_types(tmp_path: Path):
+    """Catches classes or names of one file's type that are lost in another's."""
+    table = frame(300).dropna(subset=["price"])
+    table["price"] = table["rooms"]
+    table["house id"] += 2**53  # of which not each is a double
+    whole = write(tmp_path / "whole", table, parts=1)
+    folder = write(tmp_path / "shards", table.head(100), parts=1)
+    (folder / "part-00-of-01.parquet").rename(folder / "a.parquet")
+    rest = table.tail(len(table) - 100).astype({"price": float, "house id": float})
+    rest.to_parquet(folder / "b.parquet", index=False)
+    how = {"id_column": "house id", "task": "classification"}
+    mixed, alike = streamed(folder, **how), streamed(whole, **how)
+    assert list(map(float, mixed.test_names)) == list(map(float, alike.test_names))
+    np.testing.assert_array_equal(mixed.test.y, alike.test.y)
+
+
+def test_an_index_without_a_name_is_no_feature(tmp_path: Path):
+    """Catches rows' numbers that are learned from, where tables in memory have none."""
+    table = frame(300)
+    table["Unnamed: 0"] = np.arange(300)
+    data = streamed(write(tmp_path / "shards", table))
+    assert "Unnamed: 0" not in data.feature_names
+    assert any("'Unnamed: 0' is left out: it has no name" in n for n in data.notes)
+
+
+def test_many_different_targets_are_not_counted(tmp_path: Path):
+    """Catches a count that ends early, told as the number of targets."""
+    table = frame(1500).drop(columns="price").assign(price=np.arange(1500) % 1200)
+    data = streamed(write(tmp_path / "shards", table))
+    said = "price has more than 1,000 different whole numbers and was taken for regr"
+    assert any(said in note for note in data.notes)
+
+
 def broken(name: str, tmp_path: Path) -> Path:
     """A folder of shards with one thing wrong."""
     table = frame(200)
@@ -215,6 +300,9 @@ def broken(name: str, tmp_path: Path) -> Path:
     first, second = folder / "a.parquet", folder / "b.parquet"
     if name == "missing":
         first, second = (folder / f"p-0000{i}-of-00003.parquet" for i in (0, 2))
+    if name == "two sets":
+        first, second = (folder / f"p-00000-of-0000{i}.parquet" for i in (1, 2))
+        table.to_parquet(folder / "p-00001-of-00002.parquet", index=False)
     a.to_parquet(first, index=False)
     changed = {
         "text": b.assign(rooms=b["rooms"].astype(str)),
@@ -238,6 +326,7 @@ def broken(name: str, tmp_path: Path) -> Path:
 BROKEN = {
     "empty": (DataError, "has 0 files, none of them rows"),
     "missing": (DataNotFoundError, "p-00001-of-00003.parquet is missing: copy them"),
+    "two sets": (DataError, "has two sets of shards, p-…-of-00001 and p-…-of-00002"),
     "text": (DataError, r"b.parquet has column 'rooms' of kind category, and .*number"),
     "fewer": (DataError, "b.parquet has no column 'rooms', which .*a.parquet has: wri"),
     "more": (DataError, "b.parquet has a column 'extra', which .*a.parquet has not"),

@@ -17,11 +17,9 @@ from .._source import Source
 from .._split import Split
 from .._standardise import Standardisation
 from ..stream import AbstractShards, Streamed
-from ..tables import TableOptions, read_target
+from ..tables import MOST_CLASSES, TableOptions, read_target
 from ._deal import Dealt, digest_of, inside
 from ._moments import Moments
-
-_MOST_CLASSES = 1_000
 
 
 class ArrayFile(NamedTuple):
@@ -180,9 +178,9 @@ def load_arrays(
     values = np.array(sorted(seen.values)) if seen.values is not None else seen.shown
     target = read_target(values, f"{where}: y", options.task)
     is_class = target.class_names is not None
-    if is_class and len(values) > _MOST_CLASSES:
+    if is_class and len(values) > MOST_CLASSES:
         raise DataError(
-            f"{where}: y has more than {_MOST_CLASSES:,} different values, which are "
+            f"{where}: y has more than {MOST_CLASSES:,} different values, which are "
             "no classes: give task='regression' if they are numbers."
         )
     axes = CHANNELS if len(files[0].x_shape) == 3 else COLUMNS
@@ -280,7 +278,7 @@ def _pass(
         if not is_training.all():
             x, y = x[is_training], y[is_training]
         x_moments = x_moments.with_more(Moments.of(x, axes))
-        if values is not None and len(values) <= _MOST_CLASSES:
+        if values is not None and len(values) <= MOST_CLASSES:
             values.update(np.unique(y).tolist())
         if kind != "U":
             numbers = y.reshape(len(y), *(first.y_shape or (1,)))

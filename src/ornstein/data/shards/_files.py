@@ -23,7 +23,7 @@ def shard_files(path: Path) -> list[Path]:
 
     Raises:
         DataNotFoundError: if nothing is there, or numbered shards are missing.
-        DataError: for a folder without any, or with several kinds.
+        DataError: for a folder without any, with several kinds, or with two sets.
     """
     if not path.exists():
         raise DataNotFoundError(f"There is no file or folder {path}: check the path.")
@@ -122,6 +122,15 @@ def _check_numbers(files: Sequence[Path], folder: Path) -> None:
         if found is not None:
             named = (file.parent, found["stem"], found["count"])
             numbers.setdefault(named, set()).add(int(found["number"]))
+    sets: dict[tuple[Path, str], str] = {}
+    for parent, stem, count in numbers:
+        other = sets.setdefault((parent, stem), count)
+        if other != count:
+            raise DataError(
+                f"{parent} has two sets of shards, {stem}…-of-{other} and "
+                f"{stem}…-of-{count}, whose rows may be the same: move one elsewhere, "
+                "or rename it if its rows are others."
+            )
     for (parent, stem, count), there in numbers.items():
         first = 0 if 0 in there else 1
         absent = sorted(set(range(first, first + int(count))) - there)

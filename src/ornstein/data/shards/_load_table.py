@@ -1,6 +1,7 @@
 """One pass over Parquet files: all that is to be known of their rows."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -73,7 +74,10 @@ def load_table(
         left_out=seen.left_out,
         block_rows=seen.block_rows,
     )
-    kept = {name: rows.encoded(t, where) for name, t in seen.kept.items()}
+    kept = {
+        name: _joined([rows.encoded(table, where) for table in tables])
+        for name, tables in seen.kept.items()
+    }
     data = Data(
         name=where,
         task="classification" if codec.class_names else "regression",
@@ -107,7 +111,8 @@ class _Seen(NamedTuple):
     Attributes:
         columns: those to learn from.
         targets: those to predict.
-        kept: test and validation rows, and a sample of the training rows, as they are.
+        kept: test and validation rows, and a sample of the training rows, as they are,
+            in tables of one schema each.
         left_out: sorted numbers of the rows that are no training rows.
         block_rows: training rows of each row group.
         num_without: rows without a target.
@@ -115,7 +120,7 @@ class _Seen(NamedTuple):
 
     columns: list[AbstractSeen]
     targets: SeenTargets
-    kept: Mapping[str, pa.Table]
+    kept: Mapping[str, Sequence[pa.Table]]
     left_out: Int[np.ndarray, " others"]
     block_rows: Int[np.ndarray, " blocks"]
     num_without: int
@@ -180,24 +185,28 @@ def _pass(
     return _Seen(
         columns,
         targets,
-        {name: pa.concat_tables(_alike(tables)) for name, tables in kept.items()},
+        {name: _of_one_schema(tables) for name, tables in kept.items()},
         np.concatenate(left_out),
         np.array(block_rows),
         num_without,
     )
 
 
-def _alike(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """Tables that can be one: categories of each file may have other numbers."""
-    plain = []
-    for table in tables:
-        for place, field in enumerate(table.schema):
-            if pa.types.is_dictionary(field.type):
-                column = table.column(place).cast(field.type.value_type)
-                table = table.set_column(place, field.name, column)
-        plain.append(table.replace_schema_metadata(None))
-    schema = pa.unify_schemas([t.schema for t in plain], promote_options="permissive")
-    return [table.cast(schema) for table in plain]
+def _of_one_schema(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """Neighbours joined where their columns have the same types.
+
+    Others stay apart: dates and times, or whole numbers and decimals, are of one kind,
+    and what each is as a number need not be what both are in one of Arrow's types.
+    """
+    plain = [table.replace_schema_metadata(None) for table in tables]
+    each = itertools.groupby(plain, key=lambda table: table.schema)
+    return [pa.concat_tables(alike) for _, alike in each]
+
+
+def _joined(splits: Sequence[Split]) -> Split:
+    """As one, in their order."""
+    parts = zip(*((split.x, split.y) for split in splits), strict=True)
+    return Split(*map(np.concatenate, parts))
 
 
 def _encoding(
@@ -262,10 +271,11 @@ def _without_target(seen: _Seen, options: TableOptions, where: str) -> list[str]
     return [f"{where}: {what} no {names}, and {verb} left out."]
 
 
-def _names(test: pa.Table, id_column: str | None) -> tuple[str, ...]:
+def _names(tests: Sequence[pa.Table], id_column: str | None) -> tuple[str, ...]:
     if id_column is None:
         return ()
-    return tuple(map(str, test.column(id_column).to_pylist()))
+    each = (test.column(id_column).to_pylist() for test in tests)
+    return tuple(map(str, itertools.chain.from_iterable(each)))
 
 
 def _other(path: Path, data: Data) -> Split:

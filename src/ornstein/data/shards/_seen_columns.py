@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float
 
-from .._cells import EMPTY
+from .._cells import EMPTY, reason_of_name
 from .._column import Column, common_categories
 from .._error import DataError
 from ._cells import as_numbers, as_texts
@@ -24,7 +24,6 @@ _MOST_TEXTS = 100_000
 _LEAST_ROWS = 2
 _FEWEST_NAMES = 20
 _DISTINCT = 0.5
-_IDS = ("_id", " id", "-id", ".id")
 
 
 class AbstractSeen(abc.ABC):
@@ -104,12 +103,11 @@ class SeenNumbers(AbstractSeen):
         """See `AbstractSeen.reason_to_leave_out`."""
         if self.is_empty:
             return "all of its cells are empty"
-        name = self.name.strip().lower()
-        if not self.is_whole or not (name == "id" or name.endswith(_IDS)):
+        reason = reason_of_name(self.name) if self.is_whole else None
+        if reason is None:
             return None
         values = np.concatenate(self.looked_at)
-        is_other = len(np.unique(values)) == len(values)
-        return "it is an id, another in each row" if is_other else None
+        return reason if len(np.unique(values)) == len(values) else None
 
     def column(self) -> Column:
         """See `AbstractSeen.column`."""

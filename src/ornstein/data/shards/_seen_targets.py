@@ -11,12 +11,10 @@ from jaxtyping import Bool, Float, Shaped
 from .._cells import is_empty_text
 from .._column import Column
 from .._error import DataError
-from ..tables import own_labels, own_targets
+from ..tables import MOST_CLASSES, own_labels, own_targets
 from ._cells import as_numbers, by_number
 from ._moments import Moments
 from ._parquet import NO_KIND, ParquetFiles, RowGroup
-
-_MOST_CLASSES = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +133,7 @@ class SeenTargets:
         """
         if self.values is not None:
             met = by_number(found.column(self.names[0]))
-            room = _MOST_CLASSES + 1 - len(self.values)
+            room = MOST_CLASSES + 1 - len(self.values)
             there = (met.values[code] for code in np.unique(met.codes))
             new = [v for v in there if v not in self.values]
             self.values.update(new[: max(room, 0)])
@@ -170,9 +168,9 @@ class SeenTargets:
         target, columns = own_targets(frame, [name], task, where)
         if target.class_names is None:
             return TargetCodec(columns, (), {}, tuple(target.notes))
-        if len(values) > _MOST_CLASSES:
+        if len(values) > MOST_CLASSES:
             raise DataError(
-                f"{where}: target {name} has more than {_MOST_CLASSES:,} different "
+                f"{where}: target {name} has more than {MOST_CLASSES:,} different "
                 "values, which are no classes: name another column, or give "
                 "task='regression' if they are numbers."
             )

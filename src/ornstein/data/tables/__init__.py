@@ -16,6 +16,10 @@ from ._table import (
     labelled_rows as labelled_rows,
     table as table,
 )
-from ._targets import class_name as class_name, read_target as read_target
+from ._targets import (
+    MOST_CLASSES as MOST_CLASSES,
+    class_name as class_name,
+    read_target as read_target,
+)
 from ._toy import TOYS as TOYS, toy as toy
 from ._uci import uci as uci

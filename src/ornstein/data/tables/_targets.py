@@ -11,6 +11,8 @@ from .._error import DataError
 
 TASKS = ("classification", "regression")
 _MAX_CLASSES = 20  # of whole numbers, unless the user says what they are
+MOST_CLASSES = 1_000
+"""Different targets that are counted where rows stay on disk: more are no classes."""
 
 
 class Target(NamedTuple):
@@ -61,11 +63,12 @@ def read_target(
             few = single.ndim == 1 and count <= _MAX_CLASSES
             task = "classification" if few else "regression"
             other = "regression" if few else "classification"
+            said = count if count <= MOST_CLASSES else f"more than {MOST_CLASSES:,}"
             notes.append(
                 Sentence(
                     "{} has {} different whole numbers and was taken for {}; {task} {} "
                     "takes it for {}.",
-                    *(what, count, task, other, other),
+                    *(what, said, task, other, other),
                 )
             )
     if task == "regression":
