@@ -56,6 +56,17 @@ def test_scales_of_each_draw_make_the_bracket():
         np.testing.assert_allclose(cdf, q, rtol=1e-4)
 
 
+def test_levels_may_be_an_array():
+    """Catches (seen) an array that is asked whether it lies above 0."""
+    prediction = Prediction(jr.normal(jr.key(3), (5, 4, 2)), Gaussian(0.3))
+    several = prediction.quantile([0.1, 0.9])
+    for levels in (np.array([0.1, 0.9]), jnp.array([0.1, 0.9])):
+        np.testing.assert_allclose(prediction.quantile(levels), several, rtol=1e-5)
+    for bad in (np.array([0.1, 1.0]), np.array([]), []):
+        with pytest.raises(ValueError, match="above 0 and below 1, got"):
+            prediction.quantile(bad)
+
+
 def test_draws_that_agree_have_their_own_quantile():
     """A bracket without width, far from 0. Catches one that rounding leaves."""
     for loc in (0.0, 1e3, -1e6):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._sentence import Sentence
 from ._base import NOT_CHECKED, CheckResult
 from ._evidence import Evidence
 
@@ -19,12 +20,22 @@ def draws_agree(evidence: Evidence) -> CheckResult:
     numbers = {"epistemic_share": share}
     if not share < ALIKE:
         return CheckResult(numbers)
+    if evidence.posterior.has_stored_samples:
+        advice = Sentence("The chains did not move, or too little: change {step_size}.")
+    else:
+        advice = (
+            "Look at the posterior's scales and the KL's weight, and start from wider "
+            "scales."
+        )
     return CheckResult(
         numbers,
-        f"The draws agree: {share:.1g} of the predictive uncertainty is between them. "
-        "This is one network, whatever it is called, and it does not know when it does "
-        "not know. Look at the posterior's scales and the KL's weight, and start from "
-        "wider scales.",
+        Sentence(
+            "The draws agree: {:.1g} of the predictive uncertainty is between them. "
+            "This is one network, whatever it is called, and it does not know when it "
+            "does not know. {}",
+            share,
+            advice,
+        ),
     )
 
 

@@ -33,7 +33,8 @@ SCORED_DRAWS = 32
 1 / S too narrow in its variance, even where all uncertainty is between draws: bands of
 90 % then hold 89 %."""
 
-_CHAIN_ROWS = 20
+CHAIN_ROWS = 20
+"""Rows at whose outputs chains are compared."""
 
 SOME_SKILL = 0.1
 """Share of the targets' uncertainty that a fit explains, from which inputs matter."""
@@ -169,7 +170,13 @@ class Evidence:
 
     @property
     def num_parameters(self) -> int:
-        """Numbers that training moved, of one member of an ensemble."""
+        """Numbers that training moved, of one member of an ensemble.
+
+        A family of which nothing is trained any more says itself how many they were.
+        """
+        said = self.model.member(0).posterior_parts().num_parameters
+        if said is not None:
+            return said
         return num_trained(self.whole) // self.model.num_members
 
     @property
@@ -215,7 +222,7 @@ class Evidence:
         scores = self.whole.model.posterior_parts().chain_scores
         if scores is None:
             return {}
-        return scores(jax.tree.map(lambda a: a[:_CHAIN_ROWS], self.x))
+        return scores(jax.tree.map(lambda a: a[:CHAIN_ROWS], self.x))
 
     @functools.cached_property
     def posterior(self) -> PosteriorParts:

@@ -20,19 +20,18 @@ def weights_at_prior(evidence: Evidence) -> CheckResult:
     share = evidence.posterior.share_at_prior
     if share is None:
         return NOT_CHECKED
-    at_prior, num_data = share(), num_data_of(evidence)
-    num_parameters = evidence.num_parameters // 2  # a mean and a scale for each
+    (at_prior, num_random), num_data = share(), num_data_of(evidence)
     numbers = {"share_at_prior": at_prior}
-    if not (at_prior > MOST and num_parameters > num_data):
+    if not (at_prior > MOST and num_random > num_data):
         return CheckResult(numbers)
     return CheckResult(
         numbers,
         Sentence(
-            "{:.0%} of {:,} weights are where their prior has them, with a KL below "
-            "0.01 nats each: {:,.0f} rows do not feed so many. Take a smaller network "
-            "({}) or a narrower prior ({}).",
+            "{:.0%} of {:,} random weights are where their prior has them, with a KL "
+            "below 0.01 nats each: {:,.0f} rows do not feed so many. Take a smaller "
+            "network ({}) or a narrower prior ({}).",
             at_prior,
-            num_parameters,
+            num_random,
             num_data,
             Choice("fewer or narrower layers", "{width}"),
             Choice("a smaller `scale`", "{weight_scale}"),

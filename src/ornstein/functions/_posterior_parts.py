@@ -44,9 +44,9 @@ class PosteriorParts:
             `"kl"` or `"kl_path"`; `None` without a KL that could.
         noise_scales: called for the scales of its noise by name, each in units of the
             prior's or of what it is added to; 1 / 1,000 is none.
-        share_at_prior: called for the share of its weights that are where the prior has
-            them, each with a KL below 1 / 100 nats; `None` where weights have no KL of
-            their own.
+        share_at_prior: called for the share of its random weights that are where the
+            prior has them, each with a KL below 1 / 100 nats, and for the number of
+            these weights; `None` where weights have no KL of their own.
         noise_share: called with inputs and a key: how much of the spread of its prior's
             paths noise makes, in the dimension that has most; `None` without such
             paths.
@@ -86,7 +86,7 @@ class PosteriorParts:
     kl_estimate: KLEstimate | None = None
     kl_record: str | None = None
     noise_scales: Callable[[], dict[str, float]] = dict
-    share_at_prior: Callable[[], float] | None = None
+    share_at_prior: Callable[[], tuple[float, int]] | None = None
     noise_share: Callable[[PyTree[Array], PRNGKeyArray], float] | None = None
     has_noisy_path: bool = False
     starts_at_points: bool = False

@@ -132,7 +132,9 @@ class Prediction(eqx.Module):
         """The predictive median: it exists for every regression likelihood."""
         return self.quantile(0.5)
 
-    def quantile(self, q: float | Sequence[float]) -> Float[Array, "..."]:
+    def quantile(
+        self, q: float | Sequence[float] | Float[Array | np.ndarray, " levels"]
+    ) -> Float[Array, "..."]:
         """Quantiles of each target's predictive distribution, noise included.
 
         For classes: quantiles over draws of each class's probability, which say how
@@ -141,10 +143,14 @@ class Prediction(eqx.Module):
         Args:
             q: one level above 0 and below 1, or several, which come first.
         """
-        if isinstance(q, Sequence):
-            return jnp.stack([self.quantile(level) for level in q])
-        if not 0 < q < 1:
-            raise ValueError(f"A quantile's level lies above 0 and below 1, got {q}.")
+        levels = np.asarray(q, float)
+        if levels.ndim == 1 and levels.size:
+            return jnp.stack([self.quantile(level) for level in levels.tolist()])
+        if levels.ndim or not 0 < levels < 1:
+            raise ValueError(
+                f"A quantile's level lies above 0 and below 1, got {q}: give one, or "
+                "several in a row, such as [0.05, 0.95]."
+            )
         if isinstance(self.likelihood, AbstractClassLikelihood):
             draws = self.likelihood.probs(self._require_draws("quantile"))
             return jnp.quantile(draws, jnp.asarray(q, draws.dtype), axis=0)

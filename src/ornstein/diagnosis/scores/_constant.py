@@ -2,7 +2,8 @@ r"""A guess that looks at no input: what any fit must do better than.
 
 Of classes it is their frequencies in training, with one row more of each, so that none
 is impossible (Laplace's rule); of numbers a Gaussian with each column's mean and
-standard deviation there.
+standard deviation there. Of a column that is constant there, a Gaussian has a density
+without bound, with which nothing can be compared.
 """
 
 import math
@@ -10,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..._types import Array, Float, PyTree, Shaped
+from ..._types import Array, Bool, Float, PyTree, Shaped
 from ...data import Series
 from ...likelihood import (
     AbstractLikelihood,
@@ -22,8 +23,8 @@ from ...likelihood import (
 
 Rows: TypeAlias = Shaped[Array | np.ndarray, "..."]
 
-_LEAST_DEVIATION = 1e-6
-"""Of a column that is constant, whose density has no bound."""
+_ROUNDING = float(np.finfo(np.float32).eps)
+"""Of a column's largest value: one that deviates by less is constant."""
 
 
 class ConstantScores(NamedTuple):
@@ -49,7 +50,8 @@ def constant_scores(
         y: targets to score.
 
     Returns:
-        `None` for a likelihood of one's own, whose constant guess nobody knows.
+        `None` for a likelihood of one's own, whose constant guess nobody knows, and
+        for numbers with a column that is constant in training.
     """
     if isinstance(likelihood, Categorical):
         return _of_classes(np.asarray(train_y), np.asarray(y))
@@ -58,6 +60,19 @@ def constant_scores(
     if isinstance(of_one_value(likelihood), AbstractLocationScaleLikelihood):
         return _of_numbers(*_columns(train_y), *_columns(y))
     return None
+
+
+def of_varying_columns(train_y: PyTree[Rows], y: PyTree[Rows]) -> PyTree[Rows]:
+    """The targets; of series only the columns that vary in training are there.
+
+    Args:
+        train_y: targets that the constants are taken from.
+        y: targets to score.
+    """
+    if not isinstance(y, Series):
+        return y
+    varies = ~_is_constant(*_columns(train_y))
+    return Series(y.ts, y.values, np.asarray(y.mask) & varies)
 
 
 def _of_classes(train_y: np.ndarray, y: np.ndarray) -> ConstantScores:
@@ -78,16 +93,28 @@ def _of_numbers(
     is_known: np.ndarray,
     y: Float[np.ndarray, "..."],
     is_asked: np.ndarray,
-) -> ConstantScores:
+) -> ConstantScores | None:
+    is_constant = _is_constant(train_y, is_known)
+    if np.any(is_asked & is_constant) or not np.any(is_asked):
+        return None
     columns = train_y.shape[-1]
     known = [train_y[..., j][is_known[..., j]] for j in range(columns)]
     mean = np.array([of.mean() if of.size else 0.0 for of in known])
     deviation = np.array([of.std() if of.size else 1.0 for of in known])
-    deviation = np.maximum(deviation, _LEAST_DEVIATION)
+    deviation = np.where(is_constant, 1.0, deviation)  # of columns not asked for
     log_prob = -0.5 * ((y - mean) / deviation) ** 2
     log_prob -= np.log(deviation) + 0.5 * math.log(2 * math.pi)
     log_prob = np.where(is_asked, log_prob, 0.0)
     return ConstantScores(log_prob.reshape(y.shape[0], -1).sum(1), 2 * columns)
+
+
+def _is_constant(
+    y: Float[np.ndarray, "..."], is_known: np.ndarray
+) -> Bool[np.ndarray, " columns"]:
+    """Of each column whether it has values, which all are the same but for rounding."""
+    known = [y[..., j][is_known[..., j]] for j in range(y.shape[-1])]
+    same = [of.size and of.std() <= _ROUNDING * np.abs(of).max() for of in known]
+    return np.array(same, bool)
 
 
 def _columns(y: PyTree[Rows]) -> tuple[Float[np.ndarray, "..."], np.ndarray]:

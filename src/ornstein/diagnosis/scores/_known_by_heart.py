@@ -5,10 +5,11 @@ import math
 import numpy as np
 
 from ..._sentence import Choice, Sentence
+from ...functions import Pruned
 from ...metrics import mean_and_error
 from .._base import LEAST_ROWS, NOT_CHECKED, CheckResult
 from .._evidence import Evidence
-from ._constant import constant_scores
+from ._constant import constant_scores, of_varying_columns
 
 LOST = 0.25
 """Share of what was gained on training rows, over a constant guess, that is not there
@@ -27,10 +28,12 @@ def known_by_heart(evidence: Evidence) -> CheckResult:
     """
     posterior, train = evidence.posterior, evidence.train
     is_held = posterior.has_bound or posterior.has_stored_samples
+    is_held |= isinstance(evidence.model.member(0), Pruned)  # trained as a posterior
     if train is None or is_held or evidence.scored[0].num_rows < LEAST_ROWS:
         return NOT_CHECKED
     prediction, y = evidence.scored
     seen, seen_y = evidence.scored_in_training
+    y, seen_y = (of_varying_columns(train.y, each) for each in (y, seen_y))
     constant = constant_scores(evidence.likelihood, train.y, seen_y)
     num_parameters = evidence.num_parameters
     if constant is None or num_parameters <= len(train):

@@ -8,7 +8,7 @@ from ..._sentence import Choice, Sentence
 from ...metrics import mean_and_error
 from .._base import NOT_CHECKED, CheckResult
 from .._evidence import Evidence
-from ._constant import constant_scores
+from ._constant import constant_scores, of_varying_columns
 
 _ERRORS = 3.0
 """Standard errors, over rows, of the difference on the same rows."""
@@ -21,12 +21,14 @@ def worse_than_constant(evidence: Evidence) -> CheckResult:
     """Compare the NLL with that of a guess from the training targets alone.
 
     The difference is taken row by row, and so is its standard error. Where the training
-    targets are not known, nothing is said.
+    targets are not known, or a column of them is constant, nothing is said; of series
+    such columns are left out.
     """
     if evidence.train is None:
         return NOT_CHECKED
-    prediction, y = evidence.scored
-    constant = constant_scores(evidence.likelihood, evidence.train.y, y)
+    (prediction, y), train_y = evidence.scored, evidence.train.y
+    y = of_varying_columns(train_y, y)
+    constant = constant_scores(evidence.likelihood, train_y, y)
     if constant is None or prediction.num_rows < _LEAST_ROWS:
         return NOT_CHECKED
     log_prob, num_units = (np.asarray(a, np.float64) for a in prediction.row_scores(y))

@@ -281,7 +281,7 @@ class MeanField(AbstractRandomFunction):
         is_normal = isinstance(self.family, NormalFamily)
         return is_normal and isinstance(self.prior, GaussianPrior)
 
-    def _share_at_prior(self) -> float:
+    def _share_at_prior(self) -> tuple[float, int]:
         family, prior = self.family, self.prior
         assert isinstance(family, NormalFamily)
         assert isinstance(prior, GaussianPrior)
@@ -292,7 +292,8 @@ class MeanField(AbstractRandomFunction):
             )
 
         kls = jax.tree.leaves(jax.tree.map(kl, family.mean, family.scale))
-        return float(np.mean(np.concatenate([np.ravel(a) for a in kls]) < _NO_KL))
+        is_at_prior = np.concatenate([np.ravel(a) for a in kls]) < _NO_KL
+        return float(np.mean(is_at_prior)), is_at_prior.size
 
     def labels(self) -> PyTree[str]:
         """Weights: the family's arrays and the points; the prior is frozen."""
