@@ -202,7 +202,23 @@ def test_one_series_is_tested_at_its_end(tmp_path: Path, monkeypatch, capsys):
     assert result["kl"] == pytest.approx(result["kl_initial"])
     Path("more.csv").write_text("t,wave\n0,0.1\n1,0.2\n20,\n30,\n")
     assert main("predict run more.csv -o out.csv".split()) == 0
-    assert len(Path("out.csv").read_text().splitlines()) == 5
+    found = Path("out.csv").read_text().splitlines()
+    assert len(found) == 5
+    Path("other.csv").write_text("t,wave\n0,\n1,3\n20,5\n30,\n")
+    assert main("predict run other.csv -o same.csv".split()) == 0
+    assert Path("same.csv").read_text().splitlines() == found
+    # From training's beginning on, wherever the file begins, in steps of training.
+    later = 1.6 + 0.1 * np.arange(45)
+    x = prepared.data.train.x.extended(later)
+    key = Keys.of(prepared.recipe).test
+    whole = np.asarray(orn.predict(fit, x, key=key, num_draws=2).mean)[0, :, 0]
+    whole = whole * prepared.data.y_scaling.scale[0] + prepared.data.y_scaling.mean[0]
+    Path("late.csv").write_text("t,wave\n20,1\n30,\n")
+    assert main("predict run late.csv -o late_out.csv".split()) == 0
+    for name, at in {"out.csv": [0, 2, 40, 60], "late_out.csv": [40, 60]}.items():
+        rows = csv.DictReader(Path(name).read_text().splitlines())
+        means = [float(row["mean"]) for row in rows]
+        np.testing.assert_allclose(means, whole[at], rtol=1e-3, atol=1e-4)
     said = " ".join(capsys.readouterr().out.split())
     assert "whatever values the file has" in said
     assert "the values are wave; --value names others." in said

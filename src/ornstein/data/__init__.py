@@ -25,7 +25,12 @@ from ._labelled import (
 )
 from ._load import list_data as list_data, load as load
 from ._schema import load_schema as load_schema, save_schema as save_schema
-from ._series import Series as Series
+from ._series import (
+    Series as Series,
+    Span as Span,
+    later_times as later_times,
+    observed_gaps as observed_gaps,
+)
 from ._source import Source as Source
 from ._split import Split as Split
 from ._standardise import (

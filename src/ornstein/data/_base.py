@@ -12,6 +12,7 @@ from ._clock import Clock
 from ._columns import TableEncoding
 from ._error import DataError
 from ._hold_out import hold_out
+from ._series import Span
 from ._source import Source
 from ._split import Split
 from ._standardise import Standardisation
@@ -42,6 +43,8 @@ class Data(eqx.Module):
         image_size: to which a user's own images were brought, or `None`.
         image_fit: how: `"crop"` or `"pad"`.
         source: a fingerprint of the user's own file or folder, or `None`.
+        span: when the training series were observed, or `None`: of rows, and where
+            that was not kept.
         test_names: of the test rows, from the column or the files that name them;
             empty where nothing does.
     """
@@ -64,6 +67,7 @@ class Data(eqx.Module):
     image_size: int | None = None
     image_fit: str = "crop"
     source: Source | None = None
+    span: Span | None = None
     test_names: Sequence[str] = ()
 
     @property

@@ -14,7 +14,7 @@ from ._base import Data, Split
 from ._clock import Clock
 from ._columns import TableEncoding
 from ._error import DataError
-from ._series import Series
+from ._series import Series, Span
 from ._source import Source
 from ._standardise import Standardisation
 
@@ -43,6 +43,7 @@ def save_schema(path: Path, data: Data) -> None:
     saved["clock"] = _optional(data.clock, dataclasses.asdict)
     saved["encoding"] = _optional(data.encoding, dataclasses.asdict)
     saved["source"] = _optional(data.source, dataclasses.asdict)
+    saved["span"] = _optional(data.span, dataclasses.asdict)
     saved["num_train"] = len(data.train)
     saved["num_test"] = len(data.test)
     saved["x_shape"] = list(data.example_shape)
@@ -97,6 +98,7 @@ def _read(saved: Mapping[str, Any]) -> Data:
         clock=clock,
         encoding=optional("encoding", TableEncoding.from_json),
         source=source,
+        span=_optional(saved.get("span"), lambda found: Span(**found)),
         train=_rows(saved, "num_train"),
         test=_rows(saved, "num_test"),
     )

@@ -91,8 +91,10 @@ class Series(eqx.Module):
     def padded(series: Sequence["Series"]) -> "Series":
         """Series of different lengths as the rows of one.
 
-        A shorter one is followed by later times, as far apart as its last two, at which
-        nothing is observed: a model pays for their steps, and nothing else.
+        A shorter one is followed by later times at which nothing is observed, as far
+        apart as its last two, or as its times are at the median where that is less. A
+        model pays for their steps, and nothing else; but a `LatentSDE` that
+        extrapolates its posterior pays that one's KL there too.
 
         Args:
             series: with the same features.
@@ -176,6 +178,49 @@ class Series(eqx.Module):
         mask[:, num_times:] = False
         _check_observed(np.asarray(self.values), mask)
         return Series(self.ts, self.values, mask)
+
+
+class Span(eqx.Module):
+    """When the training series were observed, on the model's time.
+
+    Attributes:
+        first: the time at which all of them begin; `None` where they differ.
+        last: the last time at which one of them was observed.
+        gap: the longest from one time to the next, up to a series' last observation;
+            `None` where only first times were observed.
+    """
+
+    first: float | None
+    last: float
+    gap: float | None
+
+    @staticmethod
+    def of(series: Series) -> "Span":
+        """That of some series.
+
+        Args:
+            series: rows of them.
+        """
+        ts, starts = np.asarray(series.ts, np.float64), np.unique(series.ts[:, 0])
+        gaps = observed_gaps(series)
+        return Span(
+            float(starts[0]) if len(starts) == 1 else None,
+            float(ts[np.asarray(series.mask).any(-1)].max()),
+            float(gaps.max()) if gaps.size else None,
+        )
+
+
+def observed_gaps(series: Series) -> Float[np.ndarray, " gaps"]:
+    """From one time to the next, of all series: up to the last observation of each.
+
+    Padding repeats a gap, and is no measurement.
+
+    Args:
+        series: rows of them.
+    """
+    observed = np.asarray(series.mask).any(-1)
+    is_known = np.flip(np.cumsum(np.flip(observed, 1), axis=1), 1) > 0
+    return np.diff(np.asarray(series.ts, np.float64), axis=1)[is_known[:, 1:]]
 
 
 def _numbers(given: Any, name: str) -> np.ndarray:
@@ -277,6 +322,21 @@ def _padded_to(series: Series, num_times: int) -> Series:
     missing = num_times - series.num_times
     if missing == 0:
         return series
-    ts = np.asarray(series.ts)
-    gap = ts[:, -1:] - ts[:, -2:-1]
-    return series.extended(ts[:, -1:] + gap * np.arange(1, missing + 1, dtype=ts.dtype))
+    return series.extended(
+        np.stack([later_times(row, missing) for row in np.asarray(series.ts)])
+    )
+
+
+def later_times(
+    ts: Float[np.ndarray, " times"], number: int
+) -> Float[np.ndarray, " later"]:
+    """Times that go on where a series ends: see `Series.padded`.
+
+    Args:
+        ts: of the series.
+        number: how many.
+    """
+    gaps = np.diff(ts)
+    # Single precision tells them apart.
+    gap = min(gaps[-1], max(np.median(gaps), 1e-6 * abs(ts[-1])))
+    return ts[-1] + gap * np.arange(1, number + 1, dtype=ts.dtype)

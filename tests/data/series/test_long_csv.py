@@ -98,6 +98,17 @@ def test_times_with_a_zone_count_from_one_instant(tmp_path):
     np.testing.assert_allclose(table.ts, [[0, 6]], atol=1e-12)
 
 
+def test_large_times_count_from_the_first_of_the_table(tmp_path):
+    """Seconds since 1970. Catches (seen) times a minute apart that were refused as
+    one, where a model counts from the first."""
+    rows = [f"{k},{1_700_000_000 + 60 * t},{t % 3}" for k in "01" for t in range(5)]
+    text = "\n".join(["id,t,a", *rows, ""])
+    assert read(tmp_path, text).ts[0, 1] == 1_700_000_060
+    options = {"time": "t", "series": "id", "value": "a", "test_fraction": 0.5}
+    data = od.load_series_csv(tmp_path / "own.csv", **options)
+    np.testing.assert_array_equal(np.diff(data.train.x.ts), 60)
+
+
 def test_split_by_series(tmp_path):
     """Whole series are held out, and the scale is of the training series alone.
 
@@ -265,8 +276,8 @@ BAD_TABLES = {
         "column 't' was named for time and for value",
     ),
     "large times": (
-        lambda f: read(f, "id,t,a\nu,1700000000,1\nu,1700000001,1\n"),
-        "rows 0 and 1, counting from 0, are one number in single precision",
+        lambda f: read(f, "id,t,a\nv,0,1\nv,1,1\nu,1700000000,1\nu,1700000001,1\n"),
+        "rows 2 and 3, counting from 0, are one number in single precision",
     ),
     "unit": (lambda f: read(f, GOOD, time_unit="day"), r"unit of time 'day' \(did you"),
     "origin of numbers": (

@@ -84,6 +84,18 @@ def test_padded_series_end_with_nothing():
     np.testing.assert_array_equal(both.values[0, :2], VALUES[0, :2])
 
 
+def test_padding_steps_no_further_than_a_series_mostly_does():
+    """Catches (seen) a far last time, whose gap was gone again and again. Where single
+    precision has no smaller step, it is the last gap still."""
+    short = Series.of([0.0, 1.0, 2.0, 50.0], np.ones((4, 1)))
+    near = Series.of([0.0, 1e-4, 2e-4, 3000.0], np.ones((4, 1)))
+    long = Series.of(np.arange(7.0), np.ones((7, 1)))
+    padded = Series.padded([short, near, long])
+    np.testing.assert_array_equal(padded.ts[0, 4:], [51, 52, 53])
+    assert np.all(np.diff(padded.ts[1]) > 0)
+    assert padded.ts[1, -1] < 3001
+
+
 def spoilt(value):
     values = VALUES.copy()
     values[1, 2, 0] = value

@@ -51,6 +51,17 @@ def test_a_time_of_the_series_itself_needs_no_neighbour():
     np.testing.assert_array_equal(found.values[0, 2], LINE[3])
 
 
+def test_what_stands_under_the_mask_is_not_read():
+    """Catches (seen) NaN that became an observation beside it: 0 times NaN."""
+    mask = np.array([[True] * 2, [True] * 2, [False] * 2, [True] * 2])
+    spoilt = np.where(mask, LINE, np.nan)
+    series = Series(TIMES[None], spoilt[None], mask[None])
+    found = at_tempos(series, [0.25, 0.5])
+    expected = at_tempos(Series.of(TIMES, LINE, mask), [0.25, 0.5])
+    np.testing.assert_array_equal(found.mask, expected.mask)
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
 @pytest.mark.parametrize("tempos", [[], [0.0], [1.0, -2.0], [np.nan]])
 def test_tempos_that_are_none_are_refused(tempos):
     with pytest.raises(DataError, match="one or more positive numbers"):

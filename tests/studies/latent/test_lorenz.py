@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ornstein.data import load
@@ -31,6 +32,17 @@ def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert 0 < rows[0]["noise_share_least"] <= rows[0]["noise_share_most"] < 1
     pictures = {"prior_of_the_latent_SDE", "prior_of_the_latent_ODE", "test_paths"}
     assert {path.stem for path in tmp_path.glob("*.png")} == pictures
+
+
+def test_pieces_of_before_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Catches settings that lost a name, with which hours are computed again."""
+    old = _lorenz._SETTINGS["quick"]._asdict() | {"max_diffusion": 2.0, "seed": 0}
+    study = Study(tmp_path, "quick", seed=0, say=lambda text: None)
+    kept = {"scores": {"score": 1.0}, "paths": np.zeros((2, 100, 3)).tolist()}
+    for name in ("latent_SDE", "latent_ODE"):
+        study.piece(name, old, lambda: kept)
+    monkeypatch.setattr(_lorenz, "_learned", None)
+    assert [row["score"] for row in _lorenz.LORENZ.run(study)] == [1.0, 1.0]
 
 
 def test_distance_of_the_prior():

@@ -18,6 +18,7 @@ from ...recipe import (
     TrainedRun,
     by_target,
     is_told_by_series,
+    learned_span,
     load_run,
     numbers_in_units,
     provenance,
@@ -35,6 +36,16 @@ from .._several import ALONE, Several
 from .._terminal import Terminal
 
 _FIGURES = (".png", ".pdf", ".svg")
+_ONE_SERIES = (
+    "Note: the run learned a single series (--recognition none): it is what is "
+    "predicted, whatever values the file has."
+)
+_BEGAN_UNKNOWN = (
+    "Note: the run learned a single path (--recognition none), and did not keep when "
+    "that begins and ends: it begins at the first time of the file, and what was "
+    "learned holds until its last value. Give the times and values of training above "
+    "those that you ask for, or train again."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,12 +181,10 @@ class Predict:
         self._check_series()
         inputs = read_series(self.inputs, prepared.recipe, data)
         if not is_told_by_series(fit.model):
-            terminal.say(
-                "Note: the run learned a single series (--recognition none): it is "
-                "what is predicted, whatever values the file has."
-            )
+            is_known = learned_span(prepared.recipe, data) is not None
+            terminal.say(_ONE_SERIES if is_known else _BEGAN_UNKNOWN)
         key = Keys.of(prepared.recipe).test
-        prediction = predict(fit, inputs.x, key=key, num_draws=num_draws)
+        prediction = predict(fit, inputs.given, key=key, num_draws=num_draws)
         refuse_non_finite_predictions(prediction)
         numbers = numbers_in_units(prediction, data, self.interval)
         by_row = {name: inputs.in_file_order(v) for name, v in numbers.items()}

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from ..._sentence import Sentence
 from .._error import DataError, nearest
-from .._series import Series
+from .._series import Series, later_times
 from .._standardise import Standardisation
 from ..tables import read_table
 from ._assemble_series import Sequences, scaled_series
@@ -20,7 +20,7 @@ from ._long_values import read_names, read_values
 class LongTable(NamedTuple):
     """A long table, with its series side by side.
 
-    A shorter series is padded with later times, as far apart as its last two.
+    A shorter series is padded with later times: see `Series.padded`.
 
     Attributes:
         ts: times, in double precision.
@@ -166,7 +166,7 @@ def _side_by_side(
     for row, cells in enumerate(order):
         where = f"{path}: series {names[row]!r}" if names[row] else str(path)
         own, length = times.ts[cells], len(cells)
-        _check_times(own, cells, where)
+        _check_times(own, cells, where, start=float(times.ts.min()))
         if np.isnan(features[cells]).all():
             raise DataError(
                 f"{where} has no observed value: leave that series out, or name "
@@ -174,13 +174,16 @@ def _side_by_side(
             )
         ts[row, :length] = own
         values[row, :length] = features[cells]
-        gap = own[-1] - own[-2]
-        ts[row, length:] = own[-1] + gap * np.arange(1, shape[1] - length + 1)
+        ts[row, length:] = later_times(own, shape[1] - length)
     return LongTable(ts, values, lengths, names, (), times.origin, ())
 
 
 def _check_times(
-    ts: Float[np.ndarray, " times"], cells: Int[np.ndarray, " times"], where: str
+    ts: Float[np.ndarray, " times"],
+    cells: Int[np.ndarray, " times"],
+    where: str,
+    *,
+    start: float,
 ) -> None:
     if len(ts) < 2:
         raise DataError(
@@ -218,8 +221,8 @@ def _check_times(
             "from 0, is beyond single precision: correct it, or give times in a larger "
             "unit."
         )
-    # They count from the first, where they are large.
-    close = np.flatnonzero(np.diff((ts - ts.min(initial=0)).astype(np.float32)) <= 0)
+    # They count from the first of the table, where they are large.
+    close = np.flatnonzero(np.diff((ts - start).astype(np.float32)) <= 0)
     if close.size:
         first, second = cells[close[0]], cells[close[0] + 1]
         raise DataError(

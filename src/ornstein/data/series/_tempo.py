@@ -73,6 +73,7 @@ def _played(
     before = np.clip(np.searchsorted(ts, asked, side="right") - 1, 0, len(ts) - 2)
     gap = (asked - ts[before]) / (ts[before + 1] - ts[before])
     share = gap[:, None]
+    values = np.where(mask, values, 0)  # NaN there would spread
     found = (1 - share) * values[before] + share * values[before + 1]
     # A time of the series itself needs no neighbour.
     is_known = (mask[before] | (share == 1)) & (mask[before + 1] | (share == 0))

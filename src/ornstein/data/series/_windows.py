@@ -14,7 +14,7 @@ def windows(series: Series, starts: Sequence[int]) -> Series:
     For a law of motion that does not depend on when it is watched: a model that begins
     at a series' first point then sees it begin everywhere. Times count from where the
     first series of the same row began; after a series' end come times at which nothing
-    is observed, as far apart as its last two.
+    is observed: see `Series.padded`.
 
     Args:
         series: rows of them.

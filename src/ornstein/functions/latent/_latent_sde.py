@@ -70,8 +70,9 @@ class LatentSDE(AbstractRandomFunction):
     `OverTime(...)`. A path belongs to its own sequence, so that its KL is `local_kl`.
     In training every row has a path of its own. Draw i of a prediction is one function
     of the sequence, decided by `(key, i)`: rows share the normals and the Brownian
-    path that it is made from, so that what a row gets does not depend on the others,
-    nor on later times that it is extended by. Each row's draws have its own posterior;
+    path that it is made from. With `Grid` what a row gets does not depend on the
+    others, nor on later times that it is extended by; with `Adaptive` it does, whose
+    Brownian tree spans all times of a row. Each row's draws have its own posterior;
     across rows they are dependent.
 
     The posterior's drift holds up to a sequence's last observation, and the prior's

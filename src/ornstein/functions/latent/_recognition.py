@@ -289,7 +289,9 @@ class SplitRecognition(AbstractRecognition):
 class NoRecognition(AbstractRecognition):
     """No encoder: q(z₀) is a parameter, and the drift sees time and state alone.
 
-    For a single series. Several rows of it are several draws of its path.
+    For a single series. Several rows of it are several draws of its path. What it
+    learned begins at the first time of training and ends at the last observed one:
+    predict from that first time on, with an observation, of any value, at that last.
 
     Args:
         latent_size: of z.

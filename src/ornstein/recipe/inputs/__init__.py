@@ -2,4 +2,8 @@
 
 from ._first_rows import first_rows as first_rows
 from ._load import load_data as load_data
-from ._series_inputs import SeriesInputs as SeriesInputs, read_series as read_series
+from ._series_inputs import (
+    SeriesInputs as SeriesInputs,
+    learned_span as learned_span,
+    read_series as read_series,
+)

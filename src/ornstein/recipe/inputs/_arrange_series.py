@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._sentence import OptionError
 from ..._types import Bool
-from ...data import Data, Series, Split, at_tempos, of_lengths, windows
+from ...data import Data, Series, Span, Split, at_tempos, of_lengths, windows
 from .._recipe import Recipe
 from ..models import BY_FRAMES, recognition_kind
 
@@ -27,6 +27,7 @@ def arrange_series(recipe: Recipe, data: Data) -> Data:
     data = with_later_starts(data, recipe.series.start_every)
     data = with_tempos(data, recipe.series.tempos)
     data = with_lengths(data, recipe.series.lengths)
+    data = dataclasses.replace(data, span=Span.of(data.train.in_memory().x))
     kind = recognition_kind(recipe.latent, data)
     num_frames = recipe.latent.frames if kind in BY_FRAMES else None
     fraction = recipe.series.test_seen

@@ -13,11 +13,12 @@ from ...data import (
     Series,
     Split,
     load_series_csv,
+    observed_gaps,
     read_table,
 )
 from ..options import DataOptions, SeriesOptions
 
-_GAP = 0.1
+MEDIAN_GAP = 0.1
 """The median gap between times, on the model's: networks and their drifts are of order
 1, and so are the motion capture (0.1) and toys (0.02 to 0.1) of the papers."""
 
@@ -77,11 +78,8 @@ def on_model_time(data: Data, unit: float | None) -> Data:
         )
     ts = np.asarray(data.train.x.ts, np.float64)
     if unit is None:
-        # Padding repeats the last gap of a short series, and is no measurement.
-        observed = data.train.x.mask.any(-1)
-        is_known = np.flip(np.cumsum(np.flip(observed, 1), axis=1), 1) > 0
-        gaps = np.diff(ts, axis=1)[is_known[:, 1:]]
-        unit = float(np.median(gaps)) / _GAP if gaps.size else 1.0
+        gaps = observed_gaps(data.train.in_memory().x)
+        unit = float(np.median(gaps)) / MEDIAN_GAP if gaps.size else 1.0
     first = float(ts.min())
     clock = data.clock.turned(
         start=first * data.clock.unit + data.clock.start, unit=unit

@@ -44,7 +44,8 @@ _BY_KIND: dict[str, dict[str, Any]] = {
     # few points say nothing about a law of motion.
     "curve": _CURVE | {"latent_size": 1, "decoder_widths": "identity"},
     "toy/two-points": _CURVE | {"latent_size": 2, "likelihood": "cauchy", "scale": 1.0},
-    # Both as `ornstein reproduce` has them at scale quick, in one piece.
+    # Of `ornstein reproduce` at scale quick: smaller than `latent-gbm`, and `lorenz`
+    # but for the bound of its noise, which is 1 there.
     "toy/gbm": _COMMON
     | {
         "latent_size": 1,
