@@ -147,6 +147,10 @@ class Folder:
             raise LookupError(f"{path.name} and those of processors: which is meant?")
         return read(path)
 
+    def at(self, name: str) -> Entry:
+        """A file by a name that is no identifier."""
+        return getattr(self, name)
+
     def every(self, name: str) -> Rows:
         """Those of all processors."""
         paths = sorted(self._path.glob(f"{name}-*.json"))

@@ -249,6 +249,16 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
             lines.append([f"{kind}, published", *cells])
         return _markdown(" | " + " | ".join(names), lines)
 
+    def as_typed_seconds() -> Values:
+        """What each split's chains took, of `ornstein train` without a model."""
+        kept = files["pieces"].at("uci-as-typed-full").pieces
+        chains = files["uci_as_typed"].rows.where(model="auto")
+        return Values(
+            kept.at(f"{row.data}_auto_{split}").value.seconds
+            for row in chains
+            for split in row.split_numbers
+        )
+
     def uci_beside(method: str, *, is_gap: bool = False) -> str:
         """Its scores minus HMC's on the same splits, a data set after the other."""
         rows = files["uci"].rows.where(method=method).having("rmse_minus_hmc")
@@ -338,6 +348,7 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
     found = (
         abs,
         agreement_table,
+        as_typed_seconds,
         bde_table,
         rhat_sentence,
         corruptions,

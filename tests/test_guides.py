@@ -44,7 +44,7 @@ def shell(page: str, options: str) -> None:
         assert main([command, *words, *added]) == 0, line
 
 
-def houses() -> None:
+def table_of_houses() -> pd.DataFrame:
     """What *My table* has: semicolons, decimal commas, empty cells, dates."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
@@ -59,6 +59,11 @@ def houses() -> None:
         }
     )
     table.to_csv("houses.csv", sep=";", decimal=",", index=False)
+    return table
+
+
+def houses() -> None:
+    table = table_of_houses()
     new = table.drop(columns="price").head(5)
     new.to_csv("new.csv", sep=";", decimal=",", index=False)
     line = "train --data houses.csv --target price --out runs/houses"

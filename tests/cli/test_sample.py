@@ -250,7 +250,7 @@ def test_defaults_suit_the_data_and_the_kernel():
     assert preset_sampling("uci/yacht").likelihood.learn_scale
     # A path's gradient costs eleven of a plain network's.
     plain, path = [
-        preset_sampling("uci/concrete", "hmc", network=name).sampling
+        preset_sampling("uci/concrete", "hmc", network=name, num_data=927).sampling
         for name in ("mlp", "sdebnn")
     ]
     assert preset_sampling("uci/concrete", network="sdebnn").sampling.kernel == "mclmc"

@@ -10,6 +10,7 @@ import pytest
 from ornstein.cli import main
 from ornstein.cli._main import COMMANDS
 from ornstein.cli._parse import parse
+from ornstein.cli.commands import _sample
 from ornstein.recipe import (
     Recipe,
     SampleRecipe,
@@ -20,6 +21,7 @@ from ornstein.recipe import (
     preset_recipe,
     preset_sampling,
 )
+from ornstein.recipe._kernels import build_kernel
 
 TINY = {"num_integration_steps": 2, "width": "3", "num_samples": 5, "num_warmup": 12}
 TINY |= {"num_chains": 2, "test_draws": 10}
@@ -55,6 +57,31 @@ def test_a_table_is_sampled_as_by_sample(table: Path, tmp_path, monkeypatch, cap
     assert json.loads(capsys.readouterr().out)["nll"] == pytest.approx(found["nll"])
 
 
+def test_both_commands_have_trajectories_of_one_length(
+    table: Path, tmp_path: Path, monkeypatch
+):
+    """Seen failing: 200 steps of every trajectory of `sample`, where `train`, whose
+    chains are said to be the same, has 1,000 on these rows.
+    """
+    kept: list[dict] = []
+
+    def keep(path: Path, config: dict, *, overwrite: bool):
+        del path, overwrite
+        kept.append(config)
+        raise ValueError("nothing is sampled here")
+
+    monkeypatch.setattr(_sample, "new_run", keep)
+
+    def recorded(command: str, *options: str) -> int:
+        data = ["--data", str(table), "--target", "y", "--out", str(tmp_path / "run")]
+        assert main([command, *data, *options]) == 2
+        return kept[-1]["sampling"]["sampling"]["num_integration_steps"]
+
+    assert recorded("train") == recorded("sample") == 1000
+    assert recorded("sample", "--num-integration-steps", "200") == 200
+    assert recorded("sample", "--network", "sdebnn", "--kernel", "hmc") == 100
+
+
 def test_more_rows_get_shorter_trajectories_and_then_an_ensemble(
     table: Path, monkeypatch
 ):
@@ -74,6 +101,10 @@ def test_more_rows_get_shorter_trajectories_and_then_an_ensemble(
         for n in (len(data.train), 300, 1000, 7000, 10_000)
     ]
     assert num_steps == [1000, 1000, 400, 57, 50]
+    open_length = preset_sampling("uci/yacht")
+    assert open_length.sampling.num_integration_steps is None
+    assert open_length.for_rows(7000).sampling.num_integration_steps == 57
+    assert build_kernel(open_length.sampling, 7000).num_integration_steps == 57
     monkeypatch.setattr(_hand_over, "MAX_CHAIN_ROWS", len(data.train) - 1)
     ensemble = hand_over(recipe, data)
     assert isinstance(ensemble, Recipe)

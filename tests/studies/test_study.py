@@ -11,8 +11,9 @@ import pytest
 
 from ornstein.cli import main
 from ornstein.cli.commands._reproduce import ExperimentName
-from ornstein.recipe import _provenance
+from ornstein.recipe import _provenance, preset_recipe, preset_sampling
 from ornstein.studies import EXPERIMENTS, Experiment, Study, _ledger, _train_and_judge
+from ornstein.studies._shelf import Shelf
 from ornstein.studies.sdebnn import _fig8
 
 
@@ -48,6 +49,38 @@ def test_pieces_are_kept_until_their_settings_change(tmp_path: Path):
         found = study.piece("p", settings, lambda v=value: compute(v))
         assert found["value"] in computed
     assert computed == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda r: r, lambda r: {"recipe": r, "fold": 1}, lambda r: [r, 2]]
+)
+@pytest.mark.parametrize(
+    ("recipe", "part", "option", "other"),
+    [
+        (preset_recipe("toy/cos"), "training", "on_nonfinite", "skip"),
+        (preset_sampling("digits"), "sampling", "store_every", 2),
+    ],
+)
+def test_a_piece_of_before_an_option_came_is_kept(
+    recipe, part: str, option: str, other, wrap, tmp_path: Path
+):
+    """And one of another value is not. Seen failing: hours computed again, and pieces
+    that were committed not found, since an option came whose default is what they had.
+    """
+    shelf = Shelf(tmp_path / "shelf.json")
+    study = Study(tmp_path, "quick", seed=0, say=lambda text: None, shelf=shelf)
+    before = recipe.to_json()
+    del before[part][option]
+    assert study.piece("p", wrap(before), lambda: "before") == "before"
+    assert study.find("p", wrap(recipe.to_json())) == "before"
+    changed = recipe.changed(**{option: other}).to_json()
+    assert study.find("p", wrap(changed)) is None
+    (tmp_path / "pieces" / "p.json").unlink()
+    assert study.find("p", wrap(recipe.to_json())) == "before"
+    assert study.find("p", wrap(changed)) is None
+    unknown = recipe.to_json()
+    unknown[part]["of a later version"] = 1
+    assert study.find("p", wrap(unknown)) is None
 
 
 def test_a_piece_without_its_file_is_computed_again(tmp_path: Path):

@@ -191,7 +191,8 @@ def command_line_cases() -> list[LinearCase]:
     for name, make in KERNELS.items():
         # Constant SGD's step grows with n / N until it is no longer stable.
         num_data = 10 * _MANY_DATA if name == "constant-sgd" else 60
-        options = preset_sampling("uci/yacht", name).sampling
+        # Of so many rows HMC's trajectories have 200 steps: of fewer, more.
+        options = preset_sampling("uci/yacht", name, num_data=2_000).sampling
         kernel: Any = make(options, num_data)
         batch_size = min(options.batch_size, num_data)
         thin, oracle = _AT_DEFAULTS[name](kernel, batch_size)

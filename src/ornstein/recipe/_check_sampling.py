@@ -64,7 +64,7 @@ def check_sampling(options: SamplingOptions) -> None:
     counts = (*counts, "num_integration_steps", "start_steps")
     for name in (*counts, "prior_scale"):
         value = getattr(options, name)
-        if not value > 0:
+        if value is not None and not value > 0:
             raise OptionError("{} must be positive, got {}.", Option(name), value)
     if options.num_warmup < 0:
         raise OptionError(

@@ -32,6 +32,8 @@ _JITTER = 0.1
 """Of the step size of HMC: at 200 steps of one radian, some radians of phase."""
 SOME_ROWS = 1_000
 """For a kernel of which only the kind or the options matter."""
+_ROWS_A_TRAJECTORY = 400_000
+_FEWEST_STEPS, _MOST_STEPS = 50, 1000
 
 
 def _rate(o: SamplingOptions, rate: float) -> float:
@@ -50,6 +52,26 @@ def _underdamped(o: SamplingOptions, num_data: int) -> tuple[float, float]:
     return step_size, (1 - o.momentum) / step_size
 
 
+def steps_for(num_data: int) -> int:
+    """Of a trajectory on a table: about as many as two minutes of two cores allow.
+
+    Args:
+        num_data: rows of the training data.
+    """
+    return min(_MOST_STEPS, max(_FEWEST_STEPS, _ROWS_A_TRAJECTORY // num_data))
+
+
+def num_steps_of(options: SamplingOptions, num_data: int) -> int:
+    """Leapfrog steps of a trajectory: as given, or what suits the number of rows.
+
+    Args:
+        options: of the chains.
+        num_data: rows of the training data.
+    """
+    given = options.num_integration_steps
+    return steps_for(num_data) if given is None else given
+
+
 def _adapted(o: SamplingOptions) -> float:
     return 0.1 if o.step_size is None else o.step_size
 
@@ -65,7 +87,7 @@ KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
     ),
     "constant-sgd": lambda o, n: ConstantSGD(),
     "hmc": lambda o, n: HMC(
-        num_integration_steps=o.num_integration_steps,
+        num_integration_steps=num_steps_of(o, n),
         step_size=_adapted(o),
         jitter=_JITTER,
     ),
@@ -77,7 +99,7 @@ KERNELS: dict[KernelName, Callable[[SamplingOptions, int], AbstractKernel]] = {
     "nuts": lambda o, n: NUTS(_adapted(o)),
     "partial-hmc": lambda o, n: PartialHMC(
         alpha=o.momentum,
-        num_integration_steps=o.num_integration_steps,
+        num_integration_steps=num_steps_of(o, n),
         step_size=_adapted(o),
     ),
     # A step is about half its size in every weight, as RMSprop's is.

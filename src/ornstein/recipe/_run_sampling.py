@@ -23,7 +23,7 @@ from ..sampling import (
 )
 from ..train import Fit
 from ._chain_starts import choose_starts, sample_potential, starts_file
-from ._kernels import build_kernel
+from ._kernels import build_kernel, num_steps_of
 from ._sampling import SampleRecipe
 from ._training import Keys, Prepared
 from .models import PRIORS
@@ -134,7 +134,7 @@ def find_mode(
     potential = Potential(**arguments)
     is_batched = build_kernel(options, potential.num_data).is_minibatch
     has_length = options.kernel in ("hmc", "partial-hmc")
-    num_gradients = options.num_integration_steps if has_length else 1
+    num_gradients = num_steps_of(options, potential.num_data) if has_length else 1
     num_gradients *= options.num_warmup + options.num_samples * options.thin
     found = optimised_starts(
         arguments.pop("network"),

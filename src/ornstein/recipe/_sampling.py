@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._chain_starts import FROM_MEMBERS, FROM_PRIOR
-from ._kernels import is_minibatch
+from ._kernels import is_minibatch, num_steps_of, steps_for
 from ._recipe import Recipe, changed, read_part
 from ._sampling_options import OF_WHITENED, KernelName, SampledNetwork, SamplingOptions
 from .models import HIERARCHICAL, WHITENED
@@ -54,6 +54,15 @@ class SampleRecipe:
             ValueError: for a name that no option has.
         """
         return changed(self, changes, command="sample")
+
+    def for_rows(self, num_data: int) -> "SampleRecipe":
+        """The recipe with trajectories of a length, where none was given.
+
+        Args:
+            num_data: training rows.
+        """
+        num_steps = num_steps_of(self.sampling, num_data)
+        return self.changed(num_integration_steps=num_steps)
 
     def to_json(self) -> dict[str, Any]:
         """As nested JSON objects."""
@@ -107,8 +116,6 @@ rows (split 0) it is 1.11 with 40 steps (28,000 gradients, from the prior) and 1
 500 (105,000, from members), and the other tenth has an RMSE of 4.5 and 4.2. On wine it
 is 1.01 with 40. kin8nm's 54 steps are what about two minutes allow: its worst R-hat
 over test rows is then above 2."""
-_ROWS_A_TRAJECTORY = 400_000
-_FEWEST_STEPS, _MOST_STEPS, _STEPS_IF_UNKNOWN = 50, 1000, 200
 _PATHS_OF_TABLES = {"num_integration_steps": 100, "num_warmup": 50, "num_samples": 50}
 """Of HMC over whitened paths, whose gradient costs 11 of the network mlp's (11.3 with
 the 927 rows of concrete, 12.4 with the 7,373 of kin8nm; time of the processor, 4
@@ -185,7 +192,7 @@ def preset_sampling(
         kernel: another than these data's own.
         network: another than these data's own.
         num_data: training rows, if they are known: of more of them, trajectories of
-            HMC are shorter.
+            HMC on a table are shorter. Else their length stays open: see `for_rows`.
         stream: whether rows stay on disk, where the kernel sees a batch at each step.
     """
     if kernel is None and stream:
@@ -198,7 +205,8 @@ def preset_sampling(
     if kind == "vectors" and network is None and (is_hmc or kernel == "nuts"):
         network = HIERARCHICAL
     if kind == "vectors" and is_hmc:
-        options |= _OF_TABLES | {"num_integration_steps": _num_steps(num_data)}
+        num_steps = None if num_data is None else steps_for(num_data)
+        options |= _OF_TABLES | {"num_integration_steps": num_steps}
     if network == HIERARCHICAL:
         options |= _HIERARCHICAL
     if network == WHITENED:
@@ -221,10 +229,3 @@ def preset_sampling(
     return SampleRecipe(
         DataOptions(data=data), parts[LikelihoodOptions], parts[SamplingOptions]
     )
-
-
-def _num_steps(num_data: int | None) -> int:
-    """Of a trajectory on a table: about as many as two minutes of two cores allow."""
-    if num_data is None:
-        return _STEPS_IF_UNKNOWN
-    return min(_MOST_STEPS, max(_FEWEST_STEPS, _ROWS_A_TRAJECTORY // num_data))

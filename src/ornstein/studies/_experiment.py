@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._files import UnreadableError, read_json, write_atomically
-from ..recipe import ScaleName
+from ..recipe import Recipe, SampleRecipe, ScaleName
 from ._ledger import Ledger
 from ._shelf import Shelf, is_piece
 
@@ -23,7 +23,7 @@ class Study:
 
     Args:
         folder: of pieces, figures and the result.
-        scale: `quick` for minutes on two cores, `hours` for hours on them, `gpu` for
+        scale: `quick` for minutes to hours on two cores, `hours` for hours, `gpu` for
             25 minutes on one accelerator, `full` for the paper's own budget.
         seed: of everything random.
         say: hears a line for each piece and figure.
@@ -87,7 +87,8 @@ class Study:
 
         Args:
             name: of the piece.
-            settings: as JSON; a piece of other settings is computed again.
+            settings: as JSON; a piece of other settings is computed again. Options
+                that a kept recipe lacks have their defaults.
             compute: makes the piece, as JSON.
             needs: a file that `compute` leaves behind, such as a trained model; without
                 it the piece is computed again.
@@ -137,14 +138,35 @@ class Study:
         path = self._path(name)
         if path.exists():
             kept = _read_piece(path)
-            if kept["settings"] == settings:
+            if _is_same(kept["settings"], settings):
                 return kept
         kept = None if self._shelf is None else self._shelf.get(name)
-        return kept if kept is not None and kept["settings"] == settings else None
+        if kept is not None and _is_same(kept["settings"], settings):
+            return kept
+        return None
 
 
 def _as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
+
+
+def _is_same(kept: Any, settings: Any) -> bool:
+    """Whether settings are those of before, when recipes may have had fewer options."""
+    return kept == settings or _read_back(kept) == _read_back(settings)
+
+
+def _read_back(settings: Any) -> Any:
+    """Settings as JSON, with the recipes in them as objects."""
+    if isinstance(settings, list):
+        return [_read_back(entry) for entry in settings]
+    if not isinstance(settings, dict):
+        return settings
+    for kind in (Recipe, SampleRecipe):
+        try:
+            return kind.from_json(settings)
+        except ValueError:  # no recipe, or one of another version
+            continue
+    return {name: _read_back(entry) for name, entry in settings.items()}
 
 
 def _read_begun(path: Path) -> list[dict[str, Any]]:

@@ -26,9 +26,10 @@ class Reproduce:
 
     Attributes:
         name: which one; `ornstein info` has a line on each.
-        scale: quick is minutes on two cores, hours (of table1 of cifar10 alone) hours
-            on them, gpu at most 25 minutes on one accelerator, full the paper's own
-            budget.
+        scale: quick is minutes on two cores, but hours of table1, ibnn-benchmark,
+            ibnn-fig7 and ibnn-fig8, and about one of fig7 and fig9; hours (of table1 of
+            cifar10 alone) hours on them, gpu at most 25 minutes on one accelerator,
+            full the paper's own budget.
         data: the data set of table1: mnist, cifar10, or another one with recipes of
             your own.
         models: of table1, the rows to train, joined by commas: names from `ornstein

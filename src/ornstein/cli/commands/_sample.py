@@ -130,6 +130,7 @@ class Sample:
         check_outside(path, recipe.data.data)
         prepared = prepare(recipe.recipe)
         say_data(prepared.data, terminal)
+        recipe = recipe.for_rows(len(prepared.data.train))
         members = _members(recipe, prepared)
         config = {
             "command": command,
