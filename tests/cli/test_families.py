@@ -140,12 +140,15 @@ POSTHOC = {
 
 @pytest.mark.parametrize("model", POSTHOC)
 def test_what_is_made_of_a_trained_network(model: str, tmp_path: Path, capsys):
-    """Catches a file that holds the network alone, and twins that are no network."""
+    """Catches a file that holds the network alone, and twins that are no network; and
+    (seen) a bound that doesn't say that its prior was fitted."""
     path = tmp_path / "run"
     result = train(path, f"--model {model} {POSTHOC[model]}")
     assert result["epistemic_share"] > 0
     assert result["num_parameters"] == 13  # of the network
     assert (result["elbo"] is None) == (model == "swag")
+    fitted = any("point estimate" in note for note in result["notes"])
+    assert fitted == (model == "laplace")
     assert main(["train", "--resume", str(path)]) == 0
     capsys.readouterr()
     args = ["evaluate", str(path), "--audit", "--json"]
@@ -162,6 +165,16 @@ def test_what_is_made_of_a_trained_network(model: str, tmp_path: Path, capsys):
     ("options", "sentence"),
     [
         ("--model laplace --likelihood cauchy", "--likelihood gaussian, or --model en"),
+        ("--model laplace --likelihood laplace", "the same for all targets, and that"),
+        (
+            "--model laplace --width 100-100 --curvature full",
+            "--curvature full makes 10,401 weights of this network random together, "
+            "and more than 6,500 are too many: give --curvature diagonal",
+        ),
+        (
+            "--model laplace --width 6500 --curvature last-layer",
+            "--curvature last-layer makes 6,501 weights",
+        ),
         ("--model laplace --network odenet", "--model laplace is made of a network of"),
         ("--model swag --swag-epochs 1", "--swag-epochs must be at least 2"),
         ("--model swag --swag-rate 0", "--swag-rate must be positive"),
@@ -187,6 +200,24 @@ def test_what_cannot_be_made_is_refused_before_training(options, sentence, capsy
     """Catches a refusal after hours of training, or in Python's words."""
     assert main(["train", *TINY.split(), *options.split()]) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_epochs_of_swag_that_leave_the_numbers_lose_no_training(tmp_path: Path, capsys):
+    """Catches (seen) advice about an option that the door has not, and a run whose
+    trained network nothing can use."""
+    path = tmp_path / "run"
+    args = [*TINY.split(), "--model", "swag", "--swag-rate", "1e20"]
+    assert main(["train", *args, "--out", str(path)]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "use a lower --swag-rate than 1e+20" in said
+    assert f"change the option in {path / 'config.json'}, then go on with" in said
+    config = json.loads((path / "config.json").read_text())
+    config["recipe"]["posthoc"]["swag_rate"] = 0.01
+    (path / "config.json").write_text(json.dumps(config))
+    steps = (path / "metrics.jsonl").read_text()
+    assert main(["train", "--resume", str(path)]) == 0
+    assert (path / "metrics.jsonl").read_text() == steps
+    assert json.loads((path / "result.json").read_text())["epistemic_share"] > 0
 
 
 @pytest.mark.slow

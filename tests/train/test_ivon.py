@@ -315,6 +315,10 @@ def test_scales_fitted_are_those_of_their_own_leaves():
     leaves = normal_leaves(with_fitted_scales(each, mean, scale), mean)
     assert float(leaves["a"].scale) == pytest.approx(np.sqrt(5 + 0.25))
     assert float(leaves["b"].scale) == pytest.approx(0.5)
+    # Of points alone there is nothing to fit a scale to, and 0 / 0 is none.
+    points = {"a": mean["a"], "b": None}
+    kept = with_fitted_scales(each, points, {"a": scale["a"], "b": None})
+    assert float(kept.priors["b"].scale) == 7.0  # pyright: ignore
     with pytest.raises(ValueError, match="cannot be fitted to that weight"):
         with_fitted_scales(GaussianPrior(jnp.ones(2)), mean["a"], scale["a"])
 

@@ -238,6 +238,7 @@ def test_the_evidence_of_other_scales_is_exact():
     np.testing.assert_allclose(
         covariance_of(one.model), covariance_of(other.model), rtol=1e-2
     )
+    assert "a point estimate of them in it" in one.notes[-1]
     # And what it ends at is the evidence there.
     fixed = orn.fit_laplace(
         FittedModel(fit.model, orn.Gaussian(float(one.likelihood.scale))),
@@ -248,6 +249,7 @@ def test_the_evidence_of_other_scales_is_exact():
     np.testing.assert_allclose(
         fixed.model.log_evidence, one.model.log_evidence, rtol=1e-5
     )
+    assert one.notes[:-1] == fixed.notes
     # A scale that is not learned is not changed.
     kept = at(orn.Gaussian(0.3), 0.2)
     np.testing.assert_allclose(kept.likelihood.scale, 0.3, rtol=1e-6)
@@ -369,6 +371,11 @@ REFUSED = {
         lambda: orn.fit_laplace(FittedModel(FIT.model, orn.Cauchy(0.5)), DATA),
         ValueError,
         "not of `Cauchy`",
+    ),
+    "a likelihood with a peak": (
+        lambda: orn.fit_laplace(FittedModel(FIT.model, orn.Laplace(0.5)), DATA),
+        ValueError,
+        "has no curvature that is positive and the same for all targets",
     ),
     "many weights": (
         lambda: orn.fit_laplace(

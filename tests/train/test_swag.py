@@ -3,6 +3,7 @@
 They catch momentum left out, and a prior whose energy is not divided by the rows.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -74,6 +75,40 @@ def test_it_is_scored_saved_and_loaded(tmp_path):
     loaded = orn.load_model(tmp_path / "swag.npz", like)
     draw = lambda model: model(jnp.asarray(X), key=KEY, index=1).output
     np.testing.assert_array_equal(draw(loaded), draw(found.model))
+
+
+class Dropped(eqx.Module):
+    """Of one example, with dropout of its own."""
+
+    linear: eqx.nn.Linear
+    dropout: eqx.nn.Dropout
+
+    def __call__(self, x):
+        return self.dropout(self.linear(x))
+
+
+@pytest.mark.parametrize("prior", [None, 0.7])
+def test_dropout_that_is_off_stays_off(prior):
+    """As `fit` advises. Catches (seen) dropout that is on again, and refused."""
+    network = Dropped(eqx.nn.Linear(3, 1, key=KEY), eqx.nn.Dropout(0.5))
+    network = eqx.nn.inference_mode(network)
+    model = (
+        orn.Deterministic(network)
+        if prior is None
+        else MAP.of(network, orn.GaussianPrior(prior))
+    )
+    fit = FittedModel(model, orn.Gaussian(0.5))
+    options = {"key": KEY, "learning_rate": 0.01, "num_epochs": 3}
+    found = orn.fit_swag(fit, DATA, **options)
+    plain = FittedModel(orn.Deterministic(network.linear), orn.Gaussian(0.5))
+    if prior is None:
+        same = orn.fit_swag(plain, DATA, **options).model
+        pairs = zip(
+            jax.tree.leaves(found.model.mean), jax.tree.leaves(same.mean), strict=True
+        )
+        for leaf, other in pairs:
+            np.testing.assert_allclose(leaf, other, rtol=1e-6)
+    assert np.isfinite(orn.predict(found, X, key=KEY, num_draws=2).outputs).all()
 
 
 NETWORK = orn.nn.MLP(3, 1, [4], key=KEY)

@@ -58,6 +58,8 @@ def with_fitted_scales(
         return jnp.sum((mu - prior.mean.astype(mu.dtype)) ** 2 + sigma**2)
 
     count = sum(leaf.size for leaf in jax.tree.leaves(mean))
+    if count == 0:  # of points alone: there is nothing to fit it to
+        return prior
     square = total(jax.tree.map(squares, mean, scale)) / count
     fitted = jnp.sqrt(square).astype(prior.scale.dtype)
     return eqx.tree_at(lambda p: p.scale, prior, fitted)

@@ -87,6 +87,7 @@ from .checks import check_recipe as check_recipe
 from .inputs import (
     SeriesInputs as SeriesInputs,
     first_rows as first_rows,
+    learned_span as learned_span,
     load_data as load_data,
     read_series as read_series,
 )

@@ -204,12 +204,11 @@ def fit_table(recipe: Recipe | SampleRecipe, data: Data) -> TableFit:
 
 
 def _at_mean_weight(recipe: Recipe, mean: float) -> Recipe:
-    """With SGD's rates for gradients of means over weighted rows, padding among them.
+    """With SGD's rate for gradients of means over weighted rows, padding among them.
 
-    Adam's steps, and its decay of weights, do not depend on the gradients' unit.
+    Adam's steps, and its decay of weights, do not depend on the gradients' unit; swag,
+    whose decay is another, sees the weights itself.
     """
-    if recipe.model.model == "swag":
-        recipe = recipe.changed(swag_rate=recipe.posthoc.swag_rate / mean)
     if recipe.training.optimiser == "nesterov":
         rate, decay = recipe.training.learning_rate, recipe.training.weight_decay
         return recipe.changed(learning_rate=rate / mean, weight_decay=decay * mean)
@@ -300,7 +299,10 @@ def table_inputs(
         DataError: for cells that cannot be used.
     """
     rows, how = np.arange(len(frame)), {"is_asked": is_asked, "weights": weights}
-    encoding, notes = TableEncoding.learned(frame, names, rows, "X", **how)
+    remedy = "numbers under another name are learned from"
+    encoding, notes = TableEncoding.learned(
+        frame, names, rows, "X", remedy=remedy, **how
+    )
     x, strange = encoding.apply(frame, "X")
     return encoding, x, [*notes, *strange]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import optax
 
+from .._sentence import Sentence
 from .._types import PRNGKeyArray
 from ..data import Data, ObservationNoise, default_augmentation
 from ..functions import AbstractRandomFunction, Roughness
@@ -25,6 +26,7 @@ from ..train import (
     ImportanceWeighted,
     KLWeight,
     Linear,
+    NonFiniteError,
     Rule,
     Run,
     RunFolder,
@@ -115,7 +117,7 @@ def prepare(recipe: Recipe, data: Data | None = None) -> Prepared:
     check_data(recipe, data)
     likelihood = build_likelihood(recipe.likelihood, data)
     model = build_model(recipe, data, key=Keys.of(recipe).model)
-    check_model(recipe, data, model)
+    check_model(recipe, data, model, likelihood)
     return Prepared(recipe, data, model, likelihood)
 
 
@@ -147,6 +149,10 @@ def train(
         run: a folder for metrics, events and checkpoints.
         resume: go on from the run's newest checkpoint.
         callbacks: hear about the run.
+
+    Raises:
+        NonFiniteError: as `fit` has it, or for what is no number afterwards; the
+            trained network is then in the newest checkpoint.
     """
     recipe, data, model, likelihood = prepared
     found = fit(
@@ -168,13 +174,26 @@ def train(
     posthoc = MODELS[recipe.model.model].posthoc
     if posthoc is None:
         return found
-    return posthoc.make(
-        recipe,
-        data,
-        found,
-        key=jax.random.fold_in(key, 1),
-        augmentation=_augmentation(recipe, data),
-    )
+    try:
+        return posthoc.make(
+            recipe,
+            data,
+            found,
+            key=jax.random.fold_in(key, 1),
+            augmentation=_augmentation(recipe, data),
+        )
+    except NonFiniteError as error:
+        if run is None:
+            raise
+        raise NonFiniteError(
+            Sentence(
+                "{} The trained network is kept: change the option in {}, then go on "
+                "with {}.",
+                error.args[0],
+                run.path / "config.json",
+                run.resuming,
+            )
+        ) from error
 
 
 def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:

@@ -51,6 +51,7 @@ from ._validate import validate as validate
 from ._validation import Validation as Validation
 from .ivon import IVON as IVON
 from .posthoc import (
+    MAX_JOINT_WEIGHTS as MAX_JOINT_WEIGHTS,
     AbstractStructure as AbstractStructure,
     DiagonalGGN as DiagonalGGN,
     FullGGN as FullGGN,

@@ -14,7 +14,18 @@ import scipy.special
 import scipy.stats
 from numpyro.distributions import Normal, kl_divergence
 
-from ornstein.functions import MixtureMeanKL, MonteCarloKL, NodeMixture
+from ornstein import nn
+from ornstein.data import Split
+from ornstein.evaluation import evidence_bound
+from ornstein.functions import (
+    Ensemble,
+    ImplicitBNN,
+    MixtureMeanKL,
+    MonteCarloKL,
+    NodeMixture,
+)
+from ornstein.likelihood import Gaussian
+from ornstein.prediction import FittedModel
 
 PRIOR_SCALE = 0.4
 
@@ -153,3 +164,55 @@ def test_draws_have_the_moments_of_their_component(num_nodes: int):
         covariance = errors.T @ errors / num_keys - np.eye(errors.shape[1])
         assert np.max(abs(errors.mean(0))) * np.sqrt(num_keys) < 4.5
         assert np.max(abs(covariance)) * np.sqrt(num_keys / 2) < 4.5
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_ensemble_has_the_mean_of_its_members_kls(nested: bool, x64):
+    """Catches (seen) an ensemble without one, one key for all members, and nesting."""
+    members = [
+        ImplicitBNN(
+            nn.MLP(2, 1, [4], key=jr.key(seed)),
+            num_components=4,
+            prior_scale=PRIOR_SCALE,
+            init_spread=0.3 * (seed + 1),
+            key=jr.key(seed),
+        )
+        for seed in range(4)
+    ]
+    pairs = [Ensemble(members[:2]), Ensemble(members[2:])]
+    posterior = Ensemble(pairs if nested else members).posterior_parts()
+    estimate, keys = posterior.kl_estimate, jr.split(jr.key(9), 2_000)
+    assert estimate is not None
+    for name in ("kl_mixture", "kl_nodes"):
+        of = lambda own, name=name: own.stand_ins.get(name, own.estimate)
+        drawn = np.asarray(jax.jit(jax.vmap(of(estimate)))(keys))
+        each = [
+            np.asarray(jax.vmap(of(member.posterior_parts().kl_estimate))(keys))
+            for member in members
+        ]
+        error = np.std(drawn) / np.sqrt(len(keys)) + 1e-9
+        assert abs(np.mean(drawn) - np.mean(each)) < 4.5 * np.sqrt(2) * error
+    assert estimate.name == "kl_mixture"
+
+
+def test_the_bound_of_an_ensemble_is_its_members(x64):
+    """Of two members that are one. Catches (seen) the KL of components' means, 16 nats
+    below KL(q || p)."""
+    member = ImplicitBNN(
+        nn.MLP(2, 1, [4], key=jr.key(0)),
+        num_components=4,
+        prior_scale=PRIOR_SCALE,
+        init_spread=1.0,
+        key=jr.key(1),
+    )
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    split = Split(x, x[:, :1])
+    bound_of = lambda model: evidence_bound(
+        FittedModel(model, Gaussian(0.5)), split, key=jr.key(2), num_draws=400
+    )
+    one, both = bound_of(member), bound_of(Ensemble([member, member]))
+    for name, of_name in (("kl", "kl_mixture_se"), ("elbo", "elbo_se")):
+        error = np.hypot(one[of_name], both[of_name])
+        assert abs(one[name] - both[name]) < 4.5 * error
+    gap = abs(one["kl_nodes"] - one["kl"])  # what the loss has, and the bound must not
+    assert gap > 20 * one["kl_mixture_se"]

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..._types import Array, PRNGKeyArray, PyTree
+from ..._types import Array, Float, PRNGKeyArray, PyTree
 from ...network import Network, has_batch_state
 from .._base import FROZEN, AbstractRandomFunction, Draw
-from .._posterior_parts import PosteriorParts
+from .._posterior_parts import KLEstimate, PosteriorParts
 from ._deterministic import Deterministic
 
 
@@ -134,7 +134,7 @@ class Ensemble(AbstractRandomFunction):
                 f"number from 0 to {self.num_members - 1}. (Draws go round: "
                 "`ensemble(x, key=key, index=i)` is of member i % num_members.)"
             )
-        num_stacked = self.num_members // self.members.num_members
+        num_stacked = self._num_stacked()
         which, inner = number % num_stacked, number // num_stacked
         arrays, rest = eqx.partition(self.members, eqx.is_array)
         one = eqx.combine(jax.tree.map(lambda a: a[which], arrays), rest)
@@ -164,6 +164,7 @@ class Ensemble(AbstractRandomFunction):
         return PosteriorParts(
             has_bound=own.has_bound,
             notes=own.notes,
+            kl_estimate=self._mean_of_kls(own.kl_estimate),
             start_size=own.start_size,
             parts=own.parts,
             at_prior=self._at_prior,
@@ -172,11 +173,38 @@ class Ensemble(AbstractRandomFunction):
             noise_free_twin=self._of_members(lambda parts: parts.noise_free_twin),
         )
 
+    def _mean_of_kls(self, own: KLEstimate | None) -> KLEstimate | None:
+        """The mean of what its members estimate; of one of them, what that has."""
+        if own is None:
+            return None
+
+        def mean(of: Callable[[KLEstimate], Callable]) -> Callable:
+            def one(member: AbstractRandomFunction, key: PRNGKeyArray) -> Array:
+                estimate = member.posterior_parts().kl_estimate
+                assert estimate is not None
+                return of(estimate)(key)
+
+            def of_all(key: PRNGKeyArray) -> Float[Array, ""]:
+                keys = jax.random.split(key, self._num_stacked())
+                return jnp.mean(eqx.filter_vmap(one)(self.members, keys))
+
+            return of_all
+
+        stand_ins = {
+            name: mean(lambda estimate, name=name: estimate.stand_ins[name])
+            for name in own.stand_ins
+        }
+        return KLEstimate(own.name, mean(lambda own: own.estimate), stand_ins)
+
+    def _num_stacked(self) -> int:
+        """The length of the axis in front of every array."""
+        return self.num_members // self.members.num_members
+
     def _at_prior(self, parts: Collection[str], key: PRNGKeyArray) -> "Ensemble":
         def put_back(member: AbstractRandomFunction, key: PRNGKeyArray) -> Any:
             return member.posterior_parts().at_prior(parts, key)
 
-        keys = jax.random.split(key, jax.tree.leaves(self.members)[0].shape[0])
+        keys = jax.random.split(key, self._num_stacked())
         return self._with_members(eqx.filter_vmap(put_back)(self.members, keys))
 
     def _of_members(

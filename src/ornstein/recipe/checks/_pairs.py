@@ -81,8 +81,9 @@ def _check_posthoc(recipe: Recipe) -> None:
     has_curvature = ("auto", "gaussian", "categorical", "bernoulli")
     if model == "laplace" and likelihood not in has_curvature:
         raise OptionError(
-            "{model} laplace needs a log likelihood that is concave, and that of "
-            "{likelihood} {} is not: use {likelihood} gaussian, or {model} ensemble.",
+            "{model} laplace needs a loss whose curvature is positive and the same for "
+            "all targets, and that of {likelihood} {} has none: use {likelihood} "
+            "gaussian, or {model} ensemble.",
             likelihood,
         )
     has_norm = "norm" in network_kind(recipe.network.network).options

@@ -3,6 +3,8 @@
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
 from ..._sentence import Option, OptionError
 from ...data import Data
 from .._recipe import Recipe
@@ -77,6 +79,27 @@ def check_task(recipe: Recipe, data: Data) -> None:
     if recipe.training.patience is not None and data.validation is None:
         raise OptionError(
             "{patience} needs rows to judge epochs by: add {validation_fraction} 0.1."
+        )
+
+
+def check_ends(recipe: Recipe, data: Data) -> None:
+    """Refuse a posterior that goes on where shorter series are padded."""
+    is_option_read = recipe.model.model == "latent-sde"
+    if not (is_option_read and recipe.latent.extrapolates_posterior):
+        return
+    series = recipe.series
+    if series.start_every or series.tempos or series.lengths:
+        return  # rows of one series, of which some are told to end early
+    observed = np.asarray(data.train.in_memory().x.mask).any(-1)
+    num_after = np.argmax(np.flip(observed, 1), axis=1)
+    if num_after.min() < num_after.max():
+        raise OptionError(
+            "{extrapolates_posterior} has a path pay for keeping to its posterior "
+            "after the last value, and {} of {} training series end before the "
+            "longest, up to which they are padded: leave it out, or give series of one "
+            "number of times.",
+            int((num_after > num_after.min()).sum()),
+            len(num_after),
         )
 
 

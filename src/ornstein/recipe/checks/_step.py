@@ -1,14 +1,22 @@
-"""What a step of training, and a test, ask of a model: from shapes alone."""
+"""What a step of training, what comes after it, and a test ask: from shapes alone."""
 
 import equinox as eqx
 import jax
 
 from ..._sentence import OptionError, Sentence
 from ...data import Data
-from ...functions import AbstractRandomFunction, Draw, are_whole_rounds, with_roughness
+from ...functions import (
+    MAP,
+    AbstractRandomFunction,
+    Draw,
+    are_whole_rounds,
+    with_roughness,
+)
+from ...likelihood import AbstractLikelihood
 from ...network import initial_state
+from ...train import MAX_JOINT_WEIGHTS
 from .._recipe import Recipe
-from ..models import MODELS
+from ..models import MODELS, laplace_structure
 from ..options import MAX_COUNT
 
 
@@ -109,3 +117,23 @@ def check_draws(recipe: Recipe, model: AbstractRandomFunction) -> None:
             num_strata,
             num_strata,
         )
+
+
+def check_curvature(
+    recipe: Recipe, model: AbstractRandomFunction, likelihood: AbstractLikelihood
+) -> None:
+    """Refuse a covariance too large, which would be found out once training is over."""
+    if recipe.model.model != "laplace":
+        return
+    assert isinstance(model, MAP)
+    structure = laplace_structure(recipe, model, likelihood)
+    num_weights = structure.num_weights(model.network)
+    if structure.is_diagonal or num_weights <= MAX_JOINT_WEIGHTS:
+        return
+    raise OptionError(
+        "{curvature} {} makes {:,} weights of this network random together, and more "
+        "than {:,} are too many: give {curvature} diagonal, or leave it out.",
+        recipe.posthoc.curvature,
+        num_weights,
+        MAX_JOINT_WEIGHTS,
+    )

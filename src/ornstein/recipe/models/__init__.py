@@ -28,3 +28,4 @@ from ._networks import (
     check_sides as check_sides,
     network_kind as network_kind,
 )
+from ._posthoc import laplace_structure as laplace_structure

@@ -233,15 +233,17 @@ class PosthocOptions:
     """What is made of a network once it is trained: for laplace and swag.
 
     Attributes:
-        curvature: which weights laplace makes random: all together (full, up to 5,000
+        curvature: which weights laplace makes random: all together (full, up to 6,500
             of them), all by themselves (diagonal), or those of the last layer together;
-            auto is full for numbers and up to 2,000 weights, and last-layer for classes
-            or more.
+            auto is full for numbers and up to 2,000 weights, last-layer for classes or
+            more, and diagonal where a last layer has more than 6,500.
         linearised: of laplace: predict with the network linearised at its weights,
             whose posterior it is; otherwise with drawn weights.
         swag_epochs: of swag: passes of SGD at a constant rate after training; the
             weights at the end of each are an iterate.
-        swag_rate: of swag: that rate, on which the posterior's width depends.
+        swag_rate: of swag: that rate, on which the posterior's width depends; of
+            numbers it is one for squared errors, and times the noise's variance where
+            that is below 1.
     """
 
     curvature: CurvatureName = "auto"

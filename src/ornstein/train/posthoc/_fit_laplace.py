@@ -34,11 +34,12 @@ from .._fit import Fit
 from ._evidence import Evidence, Residuals, evidence_at, largest_evidence
 from ._gauss_newton import check_likelihood, count_outputs, gauss_newton
 from ._points import check_points, with_model
-from ._structure import AbstractStructure, LastLayer
+from ._structure import MAX_JOINT_WEIGHTS, AbstractStructure, LastLayer
 
-_MAX_WEIGHTS = 5_000
-"""With a full covariance: 200 MB in double precision, and a minute of two cores."""
-
+_FITTED_PRIOR = (
+    "The prior's scales were fitted to these data (empirical Bayes): the bound has a "
+    "point estimate of them in it, at no cost."
+)
 _LAST_LAYER = LastLayer()
 
 
@@ -79,7 +80,8 @@ def fit_laplace(
             otherwise of the network itself with drawn weights.
 
     Returns:
-        A `Fit` of a `LaplaceApproximation`, which has its `log_evidence`.
+        A `Fit` of a `LaplaceApproximation`, which has its `log_evidence`; a prior that
+        was fitted is in its notes.
 
     Raises:
         TypeError: for what is no fit of a network with points for weights.
@@ -141,7 +143,8 @@ def fit_laplace(
             likelihood,
             replace_fn=lambda log: log + float(np.log(evidence.noise_factor)),
         )
-    return with_model(fit, model, likelihood)
+    own_notes = (_FITTED_PRIOR,) if empirical_bayes else ()
+    return with_model(fit, model, likelihood, own_notes=own_notes)
 
 
 def _check_rows(fit: Any, data: tuple[PyTree, PyTree]) -> None:
@@ -200,11 +203,12 @@ def _parts(
             "The structure chose no weights (floating-point arrays): let `where` give "
             "a part of the network that has some."
         )
-    if num_weights > _MAX_WEIGHTS and not structure.is_diagonal:
+    if num_weights > MAX_JOINT_WEIGHTS and not structure.is_diagonal:
         other = "" if isinstance(structure, LastLayer) else "`LastLayer()`, "
+        most = f"{MAX_JOINT_WEIGHTS:,}"
         raise ValueError(
             f"`{type(structure).__name__}` of {num_weights:,} weights has a covariance "
-            f"of {num_weights:,} x {num_weights:,}, and more than {_MAX_WEIGHTS:,} "
+            f"of {num_weights:,} x {num_weights:,}, and more than {most} "
             f"weights are too many: use {other}`DiagonalGGN()`, or a narrower layer."
         )
     if prior is None:

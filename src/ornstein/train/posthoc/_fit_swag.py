@@ -52,8 +52,9 @@ def fit_swag(
         split: the training data: has `x` and `y`, rows first.
         key: of the shuffles and the augmentation.
         learning_rate: of SGD, on the loss of an example in nats; the reference has
-            0.01 to 0.05, some tenths of the rate that a network of its size begins
-            with.
+            0.01 to 0.05 for classes, some tenths of the rate that a network of its size
+            begins with. Of numbers the loss is squared errors over twice the noise's
+            variance, and these are rates times that variance.
         num_epochs: iterates.
         rank: the columns of the low-rank part; 20, or as many as there are iterates.
         batch_size: examples in a step; clipped to the data.
@@ -95,9 +96,8 @@ def fit_swag(
     x, y = check_data(split, "split")
     num_data = jax.tree.leaves(x)[0].shape[0]
     batch_size = min(batch_size, num_data)
-    model = eqx.nn.inference_mode(fit.model, value=False)
-    is_moving = jax.tree.map(lambda label: label == "weights", model.labels())
-    moving, rest = eqx.partition(model, is_moving)
+    is_moving = jax.tree.map(lambda label: label == "weights", fit.model.labels())
+    moving, rest = eqx.partition(fit.model, is_moving)
     rule = optax.chain(
         optax.add_decayed_weights(weight_decay),
         optax.sgd(learning_rate, momentum=_MOMENTUM),

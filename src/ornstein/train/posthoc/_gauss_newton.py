@@ -166,7 +166,7 @@ def check_likelihood(likelihood: AbstractLikelihood) -> None:
     if not isinstance(likelihood, Gaussian | Categorical | Bernoulli):
         raise ValueError(
             f"`fit_laplace` knows the curvature of `Gaussian`, `Categorical` and "
-            f"`Bernoulli`, and not of `{type(likelihood).__name__}`, whose log "
-            "likelihood is not concave: train with one of those, or use `MeanField`, "
-            "`Ensemble` or `sample`."
+            f"`Bernoulli`, and not of `{type(likelihood).__name__}`, whose loss has no "
+            "curvature that is positive and the same for all targets: train with one "
+            "of those, or use `MeanField`, `Ensemble` or `sample`."
         )

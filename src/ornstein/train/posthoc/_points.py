@@ -33,7 +33,11 @@ def check_points(fit: Any, name: str) -> None:
 
 
 def with_model(
-    fit: Any, model: AbstractRandomFunction, likelihood: AbstractLikelihood
+    fit: Any,
+    model: AbstractRandomFunction,
+    likelihood: AbstractLikelihood,
+    *,
+    own_notes: tuple[str, ...] = (),
 ) -> Fit:
     """A fit with what was made of it, and the records of its training, if it has any.
 
@@ -41,8 +45,9 @@ def with_model(
         fit: that it was made of.
         model: what was made.
         likelihood: of the targets.
+        own_notes: sentences about how it was made.
     """
-    notes = model.posterior_parts().notes
+    notes = (*model.posterior_parts().notes, *own_notes)
     if not isinstance(fit, Fit):
         return Fit(model, likelihood, fit.state, {}, notes=notes)
     notes = (*fit.notes, *(note for note in notes if note not in fit.notes))
