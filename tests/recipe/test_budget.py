@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import pytest
 
 from ornstein.cli._main import COMMANDS
@@ -90,3 +91,24 @@ def test_trials_are_a_quarter_of_the_steps(monkeypatch):
     assert (asked["num_epochs"], asked["every"]) == (500, 500)
     changed = dataclasses.replace(found.training, learning_rate=3e-3)
     assert changed == recipe.training
+
+
+def test_members_have_the_rate_and_decay_of_one():
+    """By SGD on (w - 1)² / 2, whose mean over five members is what is trained. Catches
+    (seen) a fifth of the gradient beside the whole of the decay."""
+    ends = []
+    for model in ("deterministic", "ensemble"):
+        recipe = preset_recipe("digits", model=model).changed(
+            optimiser="nesterov", learning_rate=0.05, weight_decay=0.1
+        )
+        options = fit_options(recipe, load("digits"))
+        share = 1 / recipe.weights.num_members if model == "ensemble" else 1.0
+        rule = options["optimiser"]["weights"](options["learning_rate"]["weights"])
+        weights = jnp.zeros((1, 1))
+        state = rule.init(weights)
+        for _ in range(400):
+            moves, state = rule.update(share * (weights - 1), state, weights)
+            weights = weights + moves
+        ends.append(float(weights[0, 0]))
+    assert ends[0] == pytest.approx(1 / 1.1, abs=1e-3)
+    assert ends[1] == pytest.approx(ends[0], abs=1e-3)

@@ -231,6 +231,15 @@ def test_posterior_that_goes_on_is_not_charged_for_padding(tmp_path):
         prepare(recipe)
     assert "--extrapolates-posterior" in said(no.value)
     prepare(recipe.changed(extrapolates_posterior=False))
+    for longest in range(4):  # held out or not
+        rows = [
+            f"{k},{t},{t % 3}"
+            for k in range(4)
+            for t in range(16 if k == longest else 8)
+        ]
+        written(tmp_path / "own.csv", rows, "id,t,a")
+        with pytest.raises(ValueError, match="of 3 training series end before"):
+            prepare(recipe)
     even = [f"{k},{t},{t % 3}" for k in range(4) for t in range(8)]
     written(tmp_path / "own.csv", even, "id,t,a")
     prepare(recipe)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ornstein.report._run_record import RunRecord
+from ornstein.data import load
+from ornstein.report._run_record import RunRecord, _is_of_before
 from ornstein.report.page import Ids
 from ornstein.report.rows import JudgedRows, KeptRows
 from ornstein.report.sections import Sheet
@@ -104,3 +105,14 @@ def test_a_share_of_all_has_no_known_error():
     assert error_of(one, "top_3_accuracy", 1.0) is None
     half = error_of(one, "top_3_accuracy", 0.5)
     assert half == pytest.approx(0.5 / np.sqrt(40))
+
+
+def test_series_of_an_earlier_version_are_judged_again():
+    """Catches their means over series beside another run's over values."""
+    series, rows = load("toy/gbm"), record().kept
+    assert rows is not None
+    assert _is_of_before(rows, series)
+    assert not _is_of_before(rows, None)
+    assert not _is_of_before(rows, load("toy/cos"))
+    rows.rows.columns["num_values"] = np.ones(40)
+    assert not _is_of_before(rows, series)

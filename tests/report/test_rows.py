@@ -196,7 +196,7 @@ def test_a_run_of_before_predicts_again_or_says_what_is_missing(
     (run / "data.json").write_text(json.dumps(schema))
     text = write_report(run, tmp_path / "page.html").read_text()
     main = Page(text).text("main")
-    assert "are missing, for the run keeps no test rows" in main
+    assert "are missing, for the run keeps no test rows of this version" in main
     assert "Scores" in main
     assert "Reliability" not in main
 

@@ -1,6 +1,7 @@
 """What a trained run says about new rows, with names and in the data's own units."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -79,13 +80,16 @@ class RunPrediction:
         scale = 1.0 if self.data.y_scaling is None else self.data.y_scaling.scale
         return np.sqrt(self._own(self.padded.variance)) * scale
 
-    def quantile(self, q: float) -> Float[np.ndarray, "rows outputs"]:
+    def quantile(
+        self, q: float | Sequence[float] | Float[np.ndarray, " levels"]
+    ) -> Float[np.ndarray, "*levels rows outputs"]:
         """A quantile of each target, noise included, in its own units.
 
         Args:
-            q: its level, above 0 and below 1.
+            q: its level, above 0 and below 1, or several, which come first.
         """
-        return in_raw_units(self._own(self.padded.quantile(q)), self.data.y_scaling)
+        values = np.asarray(self.padded.quantile(q))[..., : self.num_rows, :]
+        return in_raw_units(values, self.data.y_scaling)
 
     def interval(
         self, level: float = 0.9

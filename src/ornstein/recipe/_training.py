@@ -203,12 +203,12 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         recipe: the options.
         data: decide the augmentation, and how many epochs hold the steps.
     """
-    options = recipe.training
+    options, alone = recipe.training, _as_members(recipe)
     return {
         "num_epochs": options.num_epochs(len(data.train)),
         "batch_size": options.batch_size,
-        "learning_rate": _rates(options),
-        "optimiser": _optimisers(options),
+        "learning_rate": _rates(alone),
+        "optimiser": _optimisers(alone),
         "schedule": SCHEDULES[options.schedule],
         "kl": KLWeight(options.kl_weight, warmup=options.kl_warmup),
         "num_draws": options.num_draws,
@@ -267,6 +267,22 @@ def with_points(recipe: Recipe) -> Recipe:
         learning_rate=_rates(options)["weights"],
         init_hessian=default.init_hessian,
         empirical_bayes=default.empirical_bayes,
+    )
+
+
+def _as_members(recipe: Recipe) -> TrainingOptions:
+    """With SGD's rate and decay for members whose mean loss is trained.
+
+    Each has a share of the gradient, and the whole of its decay; Adam's steps, and its
+    decay, do not depend on the gradient's size.
+    """
+    options, num_members = recipe.training, recipe.weights.num_members
+    if recipe.model.model != "ensemble" or options.optimiser != "nesterov":
+        return options
+    return dataclasses.replace(
+        options,
+        learning_rate=options.learning_rate * num_members,
+        weight_decay=options.weight_decay / num_members,
     )
 
 

@@ -111,14 +111,15 @@ def read_run(
         )
     evaluation = run.path / "evaluation.json"
     kept = load_rows(run.path)
-    if kept is None:
+    if kept is None or _is_of_before(kept, known):
         try:
             kept = _judged_again(run.path, say)
         except (ValueError, OSError, CheckpointError) as error:
+            kept = None
             missing.append(
                 "Calibration, uncertainty by row, examples and most standard errors "
-                "are missing, for the run keeps no test rows, and they cannot be "
-                f"predicted again: {error}"
+                "are missing, for the run keeps no test rows of this version, and "
+                f"they cannot be predicted again: {error}"
             )
     return RunRecord(
         run.path,
@@ -132,9 +133,15 @@ def read_run(
     )
 
 
+def _is_of_before(kept: KeptRows, known: Data | None) -> bool:
+    """Whether rows are series whose numbers of values were not kept."""
+    is_series = known is not None and known.task == "series"
+    return is_series and "num_values" not in kept.rows.columns
+
+
 def _judged_again(folder: Path, say: Callable[[str], None] | None) -> KeptRows:
     if say is not None:
-        say(f"{folder} keeps no test rows: predicting them again")
+        say(f"{folder} keeps no test rows of this version: predicting them again")
     run = load_run(folder).with_rows()
     recipe, data = run.prepared.recipe, run.prepared.data
     key, num_draws = Keys.of(recipe).test, recipe.training.test_draws

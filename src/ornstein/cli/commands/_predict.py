@@ -46,6 +46,11 @@ _BEGAN_UNKNOWN = (
     "learned holds until its last value. Give the times and values of training above "
     "those that you ask for, or train again."
 )
+_BEGAN_APART = (
+    "Note: the run learned a single path (--recognition none) of series that begin at "
+    "different times: it begins at the first time of the file, and what was learned "
+    "holds until its last value."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +187,8 @@ class Predict:
         inputs = read_series(self.inputs, prepared.recipe, data)
         if not is_told_by_series(fit.model):
             is_known = learned_span(prepared.recipe, data) is not None
-            terminal.say(_ONE_SERIES if is_known else _BEGAN_UNKNOWN)
+            other = _BEGAN_UNKNOWN if data.span is None else _BEGAN_APART
+            terminal.say(_ONE_SERIES if is_known else other)
         key = Keys.of(prepared.recipe).test
         prediction = predict(fit, inputs.given, key=key, num_draws=num_draws)
         refuse_non_finite_predictions(prediction)

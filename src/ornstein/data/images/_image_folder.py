@@ -19,6 +19,7 @@ from ._pixels import ImageFit, decode, is_grey, open_image, read_encoded
 _MAX_SIZE = 4096
 SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".webp")
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation"}
+_SPLITS |= {"dev", "eval", "evaluation", "holdout"}
 
 
 def image_folder(

@@ -174,7 +174,8 @@ def _side_by_side(
             )
         ts[row, :length] = own
         values[row, :length] = features[cells]
-        ts[row, length:] = later_times(own, shape[1] - length)
+        start = own[0]  # large times would be rounded as the model's are not
+        ts[row, length:] = start + later_times(own - start, shape[1] - length)
     return LongTable(ts, values, lengths, names, (), times.origin, ())
 
 

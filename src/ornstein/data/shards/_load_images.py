@@ -9,7 +9,6 @@ from jaxtyping import Int, UInt8
 
 from .._assemble import CHANNELS
 from .._base import Data
-from .._error import DataError
 from .._source import Source
 from .._split import Split
 from ..images import (

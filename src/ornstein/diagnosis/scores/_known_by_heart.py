@@ -36,7 +36,8 @@ def known_by_heart(evidence: Evidence) -> CheckResult:
     y, seen_y = (of_varying_columns(train.y, each) for each in (y, seen_y))
     constant = constant_scores(evidence.likelihood, train.y, seen_y)
     num_parameters = evidence.num_parameters
-    if constant is None or num_parameters <= len(train):
+    is_asked = constant_scores(evidence.likelihood, train.y, y) is not None
+    if constant is None or not is_asked or num_parameters <= len(train):
         return NOT_CHECKED
     score = lambda p, y: [np.asarray(a, np.float64) for a in p.row_scores(y)]
     log_prob, num_units = score(seen, seen_y)

@@ -92,13 +92,13 @@ def check_ends(recipe: Recipe, data: Data) -> None:
         return  # rows of one series, of which some are told to end early
     observed = np.asarray(data.train.in_memory().x.mask).any(-1)
     num_after = np.argmax(np.flip(observed, 1), axis=1)
-    if num_after.min() < num_after.max():
+    if num_after.max() > 0:
         raise OptionError(
             "{extrapolates_posterior} has a path pay for keeping to its posterior "
-            "after the last value, and {} of {} training series end before the "
-            "longest, up to which they are padded: leave it out, or give series of one "
-            "number of times.",
-            int((num_after > num_after.min()).sum()),
+            "after the last value, and {} of {} training series end before the longest "
+            "of the file, up to which they are padded: leave it out, or give series of "
+            "one number of times.",
+            int((num_after > 0).sum()),
             len(num_after),
         )
 

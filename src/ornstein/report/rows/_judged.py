@@ -42,7 +42,8 @@ class JudgedRows(NamedTuple):
             may be apart, as the diagnosis has it.
         constants: scores of the best constant guess, with the test targets known:
             their class frequencies, or a Gaussian of their mean and variance; and
-            `nll_gain`, by how many nats a row the prediction's NLL is below its.
+            `nll_gain`, by how many nats a row (of series a value) the prediction's NLL
+            is below its.
         examples: the most certain test rows, and the least certain: of numbers among
             those that are kept.
     """

@@ -121,7 +121,8 @@ def _trust(sheet: Sheet) -> str:
     result, rows = sheet.record.result, sheet.rows
     parts = [_found(result), _chains_met(result), _calibrated(sheet)]
     if rows is not None and "nll_gain" in rows.constants:
-        parts.insert(0, _against_constant(rows))
+        unit = "value" if sheet.record.task == "series" else "row"
+        parts.insert(0, _against_constant(rows, unit))
     weight = result.get("kl_weight")
     if weight not in (None, 1) and sheet.record.climbed_bound:
         parts.append(
@@ -135,7 +136,7 @@ def _trust(sheet: Sheet) -> str:
     return ". ".join(text[0].upper() + text[1:] for text in texts) + "."
 
 
-def _against_constant(rows: JudgedRows) -> str:
+def _against_constant(rows: JudgedRows, unit: str) -> str:
     """Something only where a constant guess's probabilities may be as good."""
     gain, error = rows.constants["nll_gain"], rows.errors["nll_gain"]
     if not error > 0 or gain > 2 * error:
@@ -143,7 +144,7 @@ def _against_constant(rows: JudgedRows) -> str:
     shown, said = with_error(gain, error)
     return (
         "its probabilities are not shown to be better than a constant guess's: they "
-        f"gain {shown} \N{PLUS-MINUS SIGN} {said} nats a row"
+        f"gain {shown} \N{PLUS-MINUS SIGN} {said} nats a {unit}"
     )
 
 

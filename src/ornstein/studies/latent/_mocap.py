@@ -17,7 +17,7 @@ from ..._types import Bool, Float
 from ...data import Series, Split
 from ...plot import method_curves
 from ...prediction import Prediction, predict
-from ...recipe import Keys, Recipe, load_recipe, with_seed
+from ...recipe import Keys, Recipe, load_recipe, model_name, with_seed
 from ...report import save_figure
 from .._experiment import Experiment, Study
 from .._train_and_judge import fit_and_judge
@@ -48,7 +48,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
         for seed in seeds:
             ours = with_seed(recipe, seed + study.seed)
             assert isinstance(ours, Recipe)
-            name = f"{model}_{ours.training.seed}"
+            name = f"{model_name(model)}_{ours.training.seed}"
             settings = ours.to_json()
             found = study.piece(name, settings, lambda r=ours: _judged(r))
             rows.append({"model": model, "seed": ours.training.seed} | found)

@@ -64,7 +64,13 @@ def _run(study: Study) -> list[dict[str, Any]]:
 def _train(folder: Path, train: Split, settings: dict[str, Any]) -> dict[str, Any]:
     """Goes on from the folder's newest checkpoint, if it has one."""
     is_begun = (folder / "config.json").is_file()
-    run = RunFolder.open(folder) if is_begun else RunFolder.create(folder, settings)
+    if is_begun and RunFolder.open(folder).config != settings:  # of another seed
+        is_begun = False
+    run = (
+        RunFolder.open(folder)
+        if is_begun
+        else RunFolder.create(folder, settings, overwrite=True)
+    )
     found = fit(
         _build(train.x.shape[1], settings["seed"]),
         train,
@@ -78,6 +84,7 @@ def _train(folder: Path, train: Split, settings: dict[str, Any]) -> dict[str, An
         run=Run(run, resume=is_begun),
     )
     save_model(folder / _FINAL, found.model)
+    run.complete()
     last = {name: float(values[-1]) for name, values in found.history.items()}
     return {
         "num_epochs": settings["epochs"],

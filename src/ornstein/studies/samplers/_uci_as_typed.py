@@ -58,7 +58,8 @@ PUBLISHED: dict[ModelName, dict[str, Scores]] = {
         "kin8nm": Scores(0.099, 0.90),
     },
 }
-"""Gal & Ghahramani (2016), table 1; Lakshminarayanan et al. (2017), table 1; Graves'
+"""MC dropout to convergence, probably of Mukhoti, Stenetorp & Gal (2018), from memory;
+Lakshminarayanan et al. (2017), table 1; Graves'
 variational inference (2011) as Hernández-Lobato & Adams (2015) have it, table 1."""
 _MODELS: tuple[ModelName, ...] = ("auto", *PUBLISHED, "sdebnn", "implicit")
 
@@ -185,8 +186,9 @@ def _row(
 UCI_AS_TYPED = Experiment(
     "RMSE and log likelihood on UCI's sets of `ornstein train --data uci/NAME` and of "
     "`ornstein train --data uci/NAME --model MODEL`",
-    "MC dropout, Gal & Ghahramani (2016); deep ensembles, Lakshminarayanan et al. "
-    "(2017); variational inference, Hernandez-Lobato & Adams (2015).",
+    "MC dropout to convergence, probably Mukhoti, Stenetorp & Gal (2018), from memory; "
+    "deep ensembles, Lakshminarayanan et al. (2017); variational inference, "
+    "Hernandez-Lobato & Adams (2015).",
     _run,
     options=("models",),
     shelf="results/pieces/{name}-{scale}.json",
