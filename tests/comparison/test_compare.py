@@ -142,7 +142,9 @@ def test_effort_scales_what_a_method_reads(method):
             return recipe.training.steps or 0
         own = recipe.sampling
         steps = own.num_warmup + own.thin * own.num_samples
-        return steps * (own.num_integration_steps if own.kernel == "hmc" else 1)
+        length = own.num_integration_steps if own.kernel == "hmc" else 1
+        assert length is not None
+        return steps * length
 
     assert gradients(0.1) == pytest.approx(0.1 * gradients(1.0), rel=0.01)
 

@@ -114,5 +114,7 @@ def test_series_of_an_earlier_version_are_judged_again():
     assert _is_of_before(rows, series)
     assert not _is_of_before(rows, None)
     assert not _is_of_before(rows, load("toy/cos"))
-    rows.rows.columns["num_values"] = np.ones(40)
+    columns = rows.rows.columns
+    assert isinstance(columns, dict)
+    columns["num_values"] = np.ones(40)
     assert not _is_of_before(rows, series)

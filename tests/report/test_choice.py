@@ -114,7 +114,8 @@ def test_series_count_by_their_values():
     sheets = []
     for gain in (np.where(long, 0.2, -1.0), 0.0):
         one = sheet(0.0, 0.3)
-        columns = one.rows.columns
+        columns = one.rows.columns  # type: ignore[union-attr]
+        assert isinstance(columns, dict)
         columns["log_prob"] = columns["log_prob"] + gain
         columns["num_values"] = np.where(long, 100, 5)
         known = SimpleNamespace(task="series", source=None, y_scaling=None)

@@ -91,7 +91,7 @@ def _panel(
     shown = known if known.size else np.arange(len(epochs))
     shown = shown[_spread(len(shown))]
     rows = [
-        [number(epochs[i]), *(number(float(c[i])) for c in curves.values())]
+        [number(float(epochs[i])), *(number(float(c[i])) for c in curves.values())]
         for i in shown
     ]
     columns = ["epoch", *map(_said, curves)]
