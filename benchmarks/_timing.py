@@ -122,8 +122,8 @@ def write_json(
     """
     if path.suffix != ".json":
         path.mkdir(parents=True, exist_ok=True)
-        name, processor = Path(sys.argv[0]).stem, slug(_cpu())
-        path = path / f"{name}-{processor}.json"
+        name, kind = Path(sys.argv[0]).stem, slug(_cpu(), processor())
+        path = path / f"{name}-{kind}.json"
     result = {
         "rows": rows,
         "targets": [t._asdict() | {"is_met": t.is_met} for t in targets],
@@ -153,10 +153,15 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def slug(cpu: str) -> str:
-    """A processor's name as part of a file's: `Intel(R) Xeon(R)` to `intel-xeon`."""
+def slug(cpu: str, kind: str = "") -> str:
+    """A processor as part of a file's name: `Intel(R) Xeon(R)` to `intel-xeon`.
+
+    With its vector instructions, the last word of `kind`: clouds call machines of
+    either sort by one name.
+    """
     known = re.sub(r"\((?:r|tm)\)|\bcpu\b|@.*", " ", cpu.lower())
-    return "-".join(re.findall("[a-z0-9.]+", known)) or "unknown"
+    vectors = [word for word in kind.split() if word.startswith("avx")]
+    return "-".join(re.findall("[a-z0-9.]+", known) + vectors) or "unknown"
 
 
 def _commit() -> str | None:

@@ -75,8 +75,16 @@ def targets(found: Rows) -> str:
         rows = [entry.targets.where(name=aim.name) for entry in found]
         measured = [_ratio(of[0].ratio, aim) if of else "–" for of in rows]
         lines.append([aim.name, *measured, _aim(aim)])
-    processors = " | ".join(entry.provenance.cpu for entry in found)
+    processors = " | ".join(map(processor, found))
     return _markdown(f"ratio | {processors} | aim", lines)
+
+
+def processor(entry: Entry) -> str:
+    """Where a benchmark ran, as far as its speeds depend on it."""
+    made = entry.provenance
+    vectors = made.instructions.partition(" ")[2] if made.has("instructions") else ""
+    named = {"avx512": ", AVX-512"}.get(vectors, f", {vectors.upper()}")
+    return made.cpu + (named if vectors else "")
 
 
 def _ratio(ratio: float, aim: Entry) -> str:
@@ -357,6 +365,7 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         inducing_minus_plain,
         len,
         minus_twin,
+        processor,
     )
     found += (as_typed_table, made, max, min, runs, spread, table, table1, targets)
     return {call.__name__: call for call in (*found, uci_scores, uci_beside, uci_minus)}

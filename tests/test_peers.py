@@ -78,19 +78,23 @@ def test_a_target_can_be_missed():
 def test_results_in_a_folder_name_the_processor(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["benchmarks/sde.py"])
     monkeypatch.setattr(_timing, "_cpu", lambda: "Intel(R) Xeon(R) CPU @ 2.20GHz")
+    monkeypatch.setattr(_timing, "processor", lambda: "intel avx512")
     target = Target("ours / theirs", 0.5, at_most=1.0)
     _timing.write_json(tmp_path, {"ours": {"ms": 1.0}}, [target])
     monkeypatch.setattr(_timing, "_cpu", lambda: "AMD EPYC")
+    monkeypatch.setattr(_timing, "processor", lambda: "amd avx2")
     later = Target("ours / theirs", 0.3, at_most=0.4)
     _timing.write_json(tmp_path / "new", {"ours": {"ms": 2.0}}, [later])
-    (tmp_path / "new" / "sde-amd-epyc.json").rename(tmp_path / "sde-amd-epyc.json")
-    path = tmp_path / "sde-intel-xeon.json"
+    name = "sde-amd-epyc-avx2.json"
+    (tmp_path / "new" / name).rename(tmp_path / name)
+    path = tmp_path / "sde-intel-xeon-avx512.json"
     old = json.loads(path.read_text())
     old["provenance"]["time"] = "2026-01-01T00:00:00+00:00"
     path.write_text(json.dumps(old))
     table = targets(Folder(tmp_path).every("sde"))
     # What was met once misses the aim of today.
     assert "| ours / theirs | 0.30 | 0.50, missed | ≤ 0.4 |" in table
+    assert "AMD EPYC, AVX2 | Intel(R) Xeon(R) CPU @ 2.20GHz, AVX-512 |" in table
     assert Folder(tmp_path).sde.rows.ours.ms == 2.0
     with pytest.raises(LookupError, match=r"no latent\.json"):
         _ = Folder(tmp_path).latent
@@ -103,5 +107,6 @@ def test_committed_results_name_their_processor():
     paths = list((Path(__file__).parents[1] / "results" / "benchmarks").glob("*.json"))
     assert paths
     for path in paths:
-        cpu = json.loads(path.read_text())["provenance"]["cpu"]
-        assert path.stem.endswith(f"-{_timing.slug(cpu)}"), path.name
+        made = json.loads(path.read_text())["provenance"]
+        kind = _timing.slug(made["cpu"], made.get("instructions", ""))
+        assert path.stem.endswith(f"-{kind}"), path.name
