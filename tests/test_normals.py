@@ -7,13 +7,16 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import kstest
 
-from ornstein import _normals
+from ornstein import _normals, nn
 from ornstein._normals import (
+    computed_once,
     normal_of_bits,
     random_bits,
     scaled_normal,
     standard_normal,
 )
+from ornstein.functions import ImplicitBNN, MeanField
+from ornstein.prior import GaussianPrior
 
 NUM_KEYS, NUM_PLACES = 400, 1_000
 WORST_OF_PAIRS = 5.5  # standard errors, of 80,000 pairs: once in 300 such tests
@@ -116,3 +119,48 @@ def test_scaled_normals_of_many_shapes_are_one_program():
     for rows in range(3, 30):
         scaled_normal(jax.random.key(0), (rows, 4), 1.0)
     assert _normals._normal._cache_size() == before
+
+
+IMAGES = jnp.ones((64, 16, 16, 8))
+
+
+def mean_field() -> MeanField:
+    return MeanField(nn.FilterResponseNorm(8), GaussianPrior(1.0))
+
+
+def implicit() -> ImplicitBNN:
+    network = nn.Conv2d(8, 8, 3, key=jax.random.key(0))
+    return ImplicitBNN(network, num_components=2, key=jax.random.key(1))
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="of CPUs' compiler alone")
+@pytest.mark.parametrize("make", [mean_field, implicit])
+@pytest.mark.parametrize("num_draws", [None, 2])
+def test_noise_is_not_drawn_anew_for_each_pixel(make, num_draws):
+    """Catches normals in the loop over an image's pixels: twice a step's time."""
+    model = make()
+
+    def draw(key):
+        return model(IMAGES, key=key, index=0).output
+
+    key = jax.random.key(2)
+    if num_draws is not None:
+        draw, key = jax.vmap(draw), jax.random.split(key, num_draws)
+    program = jax.jit(draw).lower(key).compile().as_text()
+    drawing = [part for part in program.split("\n}\n") if FACTOR in part]
+    assert drawing  # the hash is in the program, under this number
+    assert not any("16,16,8]" in part for part in drawing)
+
+
+FACTOR = str(_normals._FACTORS[0])
+
+
+def test_what_is_computed_once_is_what_it_was():
+    """Catches the other branch, which a number that is none takes."""
+    for x in (jnp.arange(6.0).reshape(2, 3), jnp.asarray([jnp.nan, 1.0])):
+        for fn in (computed_once, jax.jit(computed_once)):
+            np.testing.assert_array_equal(np.abs(fn(x)), np.abs(x))
+        np.testing.assert_array_equal(jax.jit(computed_once)(x[1:]), x[1:])
+        batch = jax.jit(jax.vmap(computed_once))
+        np.testing.assert_array_equal(batch(x[1:]), x[1:])
+    assert jax.jit(computed_once)(jnp.zeros((0, 3))).shape == (0, 3)

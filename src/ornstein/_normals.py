@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.custom_batching import custom_vmap
 from jax.typing import DTypeLike
 
 from ._types import Array, Float, PRNGKeyArray, RealScalar, Shaped, UInt32
@@ -77,6 +78,39 @@ def scaled_normal(
         return drawn[:num].reshape(shape)
     found = np.asarray(drawn)[:num].reshape(shape).copy()
     return jax.device_put(found, drawn.sharding if drawn.committed else None)
+
+
+def computed_once(x: Shaped[Array, "*shape"]) -> Shaped[Array, "*shape"]:
+    """What is given, as an array of its own in the program of a CPU.
+
+    Normals are sums and products alone, and XLA's CPU compiler puts these into whatever
+    reads them: a bias that is drawn would be drawn anew for each pixel to which it is
+    added. It does not look into branches, and does not know that this one is taken
+    (`jax.lax.optimization_barrier` is gone before it fuses).
+
+    Args:
+        x: no derivative is taken of it.
+    """
+    if x.size == 0 or not isinstance(x, Tracer):
+        return x
+    return _computed_once(x)
+
+
+@custom_vmap
+def _computed_once(x: Shaped[Array, "*shape"]) -> Shaped[Array, "*shape"]:
+    return jax.lax.platform_dependent(x, cpu=_branch, default=lambda x: x)
+
+
+@_computed_once.def_vmap
+def _of_batch(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
+    """A condition of its own for each would make all of them sums and products."""
+    del axis_size, in_batched
+    return _computed_once(x), True
+
+
+def _branch(x: Array) -> Array:
+    first = x.ravel()[0]
+    return jax.lax.cond(first == first, lambda x: x, jnp.negative, x)
 
 
 @functools.partial(jax.jit, static_argnames=("shape", "dtype"))

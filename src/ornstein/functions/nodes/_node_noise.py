@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
 
-from ..._normals import standard_normal
+from ..._normals import computed_once, standard_normal
 from ..._tree import normal_like
 from ..._types import Array, Float, PRNGKeyArray
 from .._softplus import softplus, softplus_inverse
@@ -84,12 +84,13 @@ class NodeMixture(eqx.Module):
             component: below K.
             key: randomness.
         """
-        noise = normal_like(self.mean[0], key=key)
+        noise = normal_like(self.mean[0], key=key, is_broadcast=True)
         return self.mean[component] + self.scale[component] * noise
 
     def of_each(self, *, key: PRNGKeyArray) -> Float[Array, "components nodes"]:
         """One draw from each component."""
-        return self.mean + self.scale * normal_like(self.mean, key=key)
+        noise = normal_like(self.mean, key=key, is_broadcast=True)
+        return self.mean + self.scale * noise
 
     def dealt(
         self, num_rows: int, *, key: PRNGKeyArray
@@ -109,7 +110,8 @@ class NodeMixture(eqx.Module):
             first = jax.random.randint(deal_key, (), 0, num)
             mean, scale = jnp.roll(mean, first, axis=0), jnp.roll(scale, first, axis=0)
         num_hands = -(-num_rows // num)
-        noise = standard_normal(key, (num_hands, *mean.shape), mean.dtype)
+        shape = (num_hands, *mean.shape)
+        noise = computed_once(standard_normal(key, shape, mean.dtype))
         z = mean[None] + scale[None] * noise
         return z.reshape(num_hands * num, -1)[:num_rows]
 

@@ -53,7 +53,8 @@ class IndependentNormal(AbstractDeviation):
 
     def sample(self, mode: Params, *, key: PRNGKeyArray) -> Params:
         """See `AbstractDeviation`."""
-        return jax.tree.map(jnp.multiply, self.scale, normal_like(mode, key=key))
+        noise = normal_like(mode, key=key, is_broadcast=True)
+        return jax.tree.map(jnp.multiply, self.scale, noise)
 
 
 class FromPrior(AbstractDeviation):

@@ -67,7 +67,7 @@ class NormalFamily(AbstractFamily):
 
     def perturbation(self, *, key: PRNGKeyArray) -> Params:
         r"""$w - \mu$ of a draw."""
-        noise = normal_like(self.rho, key=key)
+        noise = normal_like(self.rho, key=key, is_broadcast=True)
         return jax.tree.map(lambda rho, z: softplus(rho) * z, self.rho, noise)
 
     def sample(self, *, key: PRNGKeyArray) -> Params:
@@ -161,7 +161,7 @@ class PriorFamily(AbstractFamily):
         like = lambda value, leaf: value.astype(leaf.dtype)
         return jax.tree.map(
             lambda z, p: like(p.mean, z) + like(p.scale, z) * z,
-            normal_like(own, key=key),
+            normal_like(own, key=key, is_broadcast=True),
             priors,
         )
 
