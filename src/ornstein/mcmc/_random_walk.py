@@ -142,7 +142,7 @@ def _normal_walk(state: MCMCState):
     """The symmetric proposal, at the state's scales."""
 
     def propose(key: PRNGKeyArray, position: Params) -> Params:
-        noise = normal_like(position, key=key, is_broadcast=True)
+        noise = normal_like(position, key=key)
         return jax.tree.map(
             lambda x, m, xi: x + state.step_size * jnp.sqrt(m) * xi,
             position,
