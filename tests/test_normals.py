@@ -156,11 +156,16 @@ FACTOR = str(_normals._FACTORS[0])
 
 
 def test_what_is_computed_once_is_what_it_was():
-    """Catches the other branch, which a number that is none takes."""
-    for x in (jnp.arange(6.0).reshape(2, 3), jnp.asarray([jnp.nan, 1.0])):
-        for fn in (computed_once, jax.jit(computed_once)):
-            np.testing.assert_array_equal(np.abs(fn(x)), np.abs(x))
-        np.testing.assert_array_equal(jax.jit(computed_once)(x[1:]), x[1:])
-        batch = jax.jit(jax.vmap(computed_once))
-        np.testing.assert_array_equal(batch(x[1:]), x[1:])
-    assert jax.jit(computed_once)(jnp.zeros((0, 3))).shape == (0, 3)
+    """Catches (seen) the other branch, and keys whose words are taken for numbers."""
+    x = jnp.arange(6.0).reshape(2, 3)
+    words = jnp.asarray([[2**32 - 1, 0], [0, 0]], jnp.uint32)
+    keys = jax.random.wrap_key_data(words)
+    of_key = lambda x, key: computed_once(x, key=key)
+    for key in (*keys, *words):
+        for fn in (of_key, jax.jit(of_key)):
+            np.testing.assert_array_equal(fn(x, key), x)
+    for axes in ((0, 0), (0, None), (None, 0)):
+        batch = jax.jit(jax.vmap(of_key, in_axes=axes))
+        found = batch(x if axes[0] == 0 else x[0], keys if axes[1] == 0 else keys[0])
+        np.testing.assert_array_equal(found, x if axes[0] == 0 else jnp.stack([x[0]] * 2))
+    assert jax.jit(of_key)(jnp.zeros((0, 3)), keys[0]).shape == (0, 3)

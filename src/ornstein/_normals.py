@@ -80,7 +80,9 @@ def scaled_normal(
     return jax.device_put(found, drawn.sharding if drawn.committed else None)
 
 
-def computed_once(x: Shaped[Array, "*shape"]) -> Shaped[Array, "*shape"]:
+def computed_once(
+    x: Shaped[Array, "*shape"], *, key: PRNGKeyArray
+) -> Shaped[Array, "*shape"]:
     """What is given, as an array of its own in the program of a CPU.
 
     Normals are sums and products alone, and XLA's CPU compiler puts these into whatever
@@ -90,26 +92,32 @@ def computed_once(x: Shaped[Array, "*shape"]) -> Shaped[Array, "*shape"]:
 
     Args:
         x: no derivative is taken of it.
+        key: what it was drawn by. Its first word decides the branch: all devices have
+            that word, where a number of `x` would be sent to those without it.
     """
     if x.size == 0 or not isinstance(x, Tracer):
         return x
-    return _computed_once(x)
+    return _computed_once(x, jax.random.key_data(key))
 
 
 @custom_vmap
-def _computed_once(x: Shaped[Array, "*shape"]) -> Shaped[Array, "*shape"]:
-    return jax.lax.platform_dependent(x, cpu=_branch, default=lambda x: x)
+def _computed_once(
+    x: Shaped[Array, "*shape"], words: UInt32[Array, "..."]
+) -> Shaped[Array, "*shape"]:
+    return jax.lax.platform_dependent(x, words, cpu=_branch, default=lambda x, _: x)
 
 
 @_computed_once.def_vmap
-def _of_batch(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
+def _of_batch(
+    axis_size: int, in_batched: list[bool], x: Array, words: Array
+) -> tuple[Array, bool]:
     """A condition of its own for each would make all of them sums and products."""
-    del axis_size, in_batched
-    return _computed_once(x), True
+    del axis_size
+    return _computed_once(x, words), in_batched[0]
 
 
-def _branch(x: Array) -> Array:
-    first = x.ravel()[0]
+def _branch(x: Array, words: Array) -> Array:
+    first = words.ravel()[0].astype(jnp.float32)
     return jax.lax.cond(first == first, lambda x: x, jnp.negative, x)
 
 

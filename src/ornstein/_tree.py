@@ -154,7 +154,7 @@ def normal_like(
         standard_normal(k, a.shape, a.dtype) for k, a in zip(keys, shapes, strict=True)
     ]
     if is_broadcast:
-        drawn = [computed_once(z) for z in drawn]
+        drawn = [computed_once(z, key=key) for z in drawn]
     return unpack(drawn, tree)
 
 

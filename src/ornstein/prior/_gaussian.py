@@ -42,7 +42,7 @@ class GaussianPrior(AbstractLeafPrior):
         """See `AbstractLeafPrior`."""
         mean, scale = self._like(like)
         noise = standard_normal(key, like.shape, like.dtype)
-        return mean + scale * computed_once(noise)
+        return mean + scale * computed_once(noise, key=key)
 
     def leaf_cross_entropy(
         self, mean: Float[Array, "*shape"], scale: Float[Array, "*shape"]

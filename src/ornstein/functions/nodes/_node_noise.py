@@ -111,7 +111,7 @@ class NodeMixture(eqx.Module):
             mean, scale = jnp.roll(mean, first, axis=0), jnp.roll(scale, first, axis=0)
         num_hands = -(-num_rows // num)
         shape = (num_hands, *mean.shape)
-        noise = computed_once(standard_normal(key, shape, mean.dtype))
+        noise = computed_once(standard_normal(key, shape, mean.dtype), key=key)
         z = mean[None] + scale[None] * noise
         return z.reshape(num_hands * num, -1)[:num_rows]
 
