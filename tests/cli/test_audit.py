@@ -122,6 +122,7 @@ def test_twins_of_what_ivon_trained(tmp_path: Path):
     run = tmp_path / "run"
     options = "--data toy/cos --model mean-field --optimiser ivon --width 3 --epochs 2"
     options += " --learning-rate 0.2 --learn-scale --test-draws 3"
+    options += " --init-hessian 0.5 --hessian-decay 0.99"
     assert main(["train", *options.split(), "--out", str(run)]) == 0
     assert main(["evaluate", str(run), "--audit"]) == 0
     for name in ("without-noise", "with-q-is-p"):

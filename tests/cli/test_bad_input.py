@@ -196,6 +196,14 @@ CASES = {
         "train --model mean-field --optimiser ivon --init-scale 0.1 --out new",
         "--init-scale does nothing for --optimiser ivon",
     ),
+    "curvature that is never forgotten": (
+        "train --model mean-field --optimiser ivon --hessian-decay 1 --out new",
+        "--hessian-decay must lie above 0 and below 1, got 1.0: try 0.9995",
+    ),
+    "curvature by Adam": (
+        "train --model mean-field --hessian-decay 0.99 --out new",
+        "--hessian-decay does nothing for --optimiser adam",
+    ),
     "a path where none is": (
         "train --model mean-field --random-weights path --out new",
         "--random-weights path is for weights that move through depth, and those of "

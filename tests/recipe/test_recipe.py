@@ -184,6 +184,29 @@ def test_weight_decay_spares_standard_deviations(optimiser):
         assert float(jnp.abs(layer.weight).min()) > 0
 
 
+@pytest.mark.parametrize(("optimiser", "rate"), [("adam", 1e-3), ("muon", 4e-3)])
+@pytest.mark.parametrize("preset", ["cpu", "paper"])
+def test_another_optimiser_does_not_take_the_rates_of_sgd(optimiser, rate, preset):
+    """Catches (seen) Adam at a rate of 0.05, its nodes at 0.2, from which it learns
+    nothing."""
+    own = preset_recipe("cifar10", preset, "implicit").training
+    assert own.optimiser == "nesterov"
+    assert own.learning_rate > 0.04
+    other = preset_recipe("cifar10", preset, "implicit", optimiser=optimiser).training
+    assert (other.optimiser, other.weight_decay) == (optimiser, 0)
+    assert _training._rates(other) == pytest.approx({"weights": rate, "noise": 1e-3})
+    assert other.kl_warmup == own.kl_warmup
+
+
+def test_ivon_has_its_options():
+    """Catches one that stays in the recipe."""
+    own = {"init_hessian": 0.5, "hessian_decay": 0.99, "learning_rate": 0.2}
+    options = options_module.TrainingOptions(optimiser="ivon", **own)
+    rule: Any = _training._optimisers(options)
+    assert {name: getattr(rule, name) for name in own} == own
+    assert rule.hessian_rate(1000) == pytest.approx(0.01)
+
+
 @pytest.mark.parametrize(
     ("part", "option", "value", "match"),
     [

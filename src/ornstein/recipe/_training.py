@@ -266,6 +266,7 @@ def with_points(recipe: Recipe) -> Recipe:
         optimiser="adam",
         learning_rate=_rates(options)["weights"],
         init_hessian=default.init_hessian,
+        hessian_decay=default.hessian_decay,
         empirical_bayes=default.empirical_bayes,
     )
 
@@ -304,6 +305,7 @@ def _optimisers(options: TrainingOptions) -> dict[str, Rule] | IVON:
         return IVON(
             options.learning_rate,
             init_hessian=options.init_hessian,
+            hessian_decay=options.hessian_decay,
             empirical_bayes=options.empirical_bayes,
         )
     if options.optimiser == "nesterov":

@@ -43,7 +43,7 @@ def _by_model(recipe: Recipe) -> set[str]:
         return _names(*(type(part) for part in parts)) - kept - {"time"}
     unread = set(unread_by_model(recipe))
     if recipe.training.optimiser != "ivon":
-        unread |= {"empirical_bayes", "init_hessian"}
+        unread |= {"empirical_bayes", "init_hessian", "hessian_decay"}
     if recipe.network.network != WHITENED:
         unread.add("random_weights")
     if recipe.model.model in _POINTS:

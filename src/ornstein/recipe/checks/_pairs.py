@@ -216,7 +216,7 @@ def _check_random_weights(recipe: Recipe) -> None:
 def _check_ivon(recipe: Recipe) -> None:
     options, default = recipe.training, Recipe()
     if options.optimiser != "ivon":
-        for name in ("empirical_bayes", "init_hessian"):
+        for name in ("empirical_bayes", "init_hessian", "hessian_decay"):
             if getattr(options, name) != getattr(default.training, name):
                 raise does_nothing(name, "optimiser", options.optimiser)
         return

@@ -308,6 +308,9 @@ class TrainingOptions:
             under a gaussian or fan-in prior.
         init_hessian: of ivon: a first guess at the curvature of an example's loss,
             which sets the standard deviations of the weights at first.
+        hessian_decay: of ivon: of the running mean of that curvature, which forgets in
+            1 / (1 - this) steps; by default in a twentieth of the run. A mean of few
+            steps is noise where weights are many, as in a network of images.
         empirical_bayes: of ivon: fit the prior's scale to the data once an epoch; with
             --prior fan-in that of each array of weights.
         weight_decay: stands in for the prior of models without one. With adam and
@@ -344,6 +347,7 @@ class TrainingOptions:
     noise_learning_rate: float | None = None
     optimiser: OptimiserName = "adam"
     init_hessian: float = 1.0
+    hessian_decay: float | None = None
     empirical_bayes: bool = False
     weight_decay: float = 0.0
     schedule: ScheduleName = "cosine"

@@ -182,6 +182,10 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
 _ADAM_ALONE = {"init_scale", "kl_warmup", "random_weights"}
 """What IVON has no use for."""
 
+_SGD_ALONE = {"optimiser", "learning_rate", "noise_learning_rate", "weight_decay"}
+"""What Adam and Muon have of their own: SGD's rates are tens and hundreds of times
+theirs."""
+
 # Around ODE networks, which have the SDE-BNN's architecture and budget.
 _DEPTH: dict[ModelName, dict[str, Any]] = {
     "mean-field": _FAMILIES["mean-field"]
@@ -306,6 +310,9 @@ def preset_recipe(
     if optimiser == "ivon":
         kept = {n: v for n, v in found.items() if n not in _ADAM_ALONE}
         found = kept | {"learning_rate": IVON().learning_rate}
+    if optimiser in ("adam", "muon") and found.get("optimiser") == "nesterov":
+        found = {n: v for n, v in found.items() if n not in _SGD_ALONE}
+        found["optimiser"] = "adam"
     if optimiser == "muon" and found.get("optimiser", "adam") == "adam":
         recipe = Recipe().changed(data=data, model=model, **found)
         return recipe.changed(
