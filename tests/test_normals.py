@@ -167,5 +167,29 @@ def test_what_is_computed_once_is_what_it_was():
     for axes in ((0, 0), (0, None), (None, 0)):
         batch = jax.jit(jax.vmap(of_key, in_axes=axes))
         found = batch(x if axes[0] == 0 else x[0], keys if axes[1] == 0 else keys[0])
-        np.testing.assert_array_equal(found, x if axes[0] == 0 else jnp.stack([x[0]] * 2))
+        np.testing.assert_array_equal(
+            found, x if axes[0] == 0 else jnp.stack([x[0]] * 2)
+        )
     assert jax.jit(of_key)(jnp.zeros((0, 3)), keys[0]).shape == (0, 3)
+    assert jax.jit(jax.vmap(of_key))(x[:0], keys[:0]).shape == (0, 3)
+
+
+def test_draws_outside_of_a_program_compile_once():
+    """Catches (seen) a second of compiling in each call of `vmap` without `jit`."""
+    compiled = []
+
+    def listen(event: str, duration: float, **_) -> None:
+        if event.endswith("backend_compile_duration"):
+            compiled.append(duration)
+
+    prior = GaussianPrior(1.0)
+    like = jnp.zeros((5, 7))
+    keys = jax.random.split(jax.random.key(0), 3)
+    draws = lambda: jax.vmap(lambda key: prior.leaf_sample(like, key=key))(keys)
+    draws()
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        draws()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert not compiled

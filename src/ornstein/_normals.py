@@ -92,8 +92,9 @@ def computed_once(
 
     Args:
         x: no derivative is taken of it.
-        key: what it was drawn by. Its first word decides the branch: all devices have
-            that word, where a number of `x` would be sent to those without it.
+        key: what it was drawn by. Its first word decides the branch: devices among
+            which rows are cut all have it, where a number of `x` would be sent. (Of
+            keys that are cut among devices, so is the word.)
     """
     if x.size == 0 or not isinstance(x, Tracer):
         return x
@@ -104,7 +105,17 @@ def computed_once(
 def _computed_once(
     x: Shaped[Array, "*shape"], words: UInt32[Array, "..."]
 ) -> Shaped[Array, "*shape"]:
-    return jax.lax.platform_dependent(x, words, cpu=_branch, default=lambda x, _: x)
+    return _apart(x, words)
+
+
+@jax.jit  # outside of a program, one for all calls
+def _apart(x: Array, words: Array) -> Array:
+    return jax.lax.platform_dependent(x, words, cpu=_branch, default=_as_it_is)
+
+
+def _as_it_is(x: Array, words: Array) -> Array:
+    del words
+    return x
 
 
 @_computed_once.def_vmap
@@ -112,7 +123,8 @@ def _of_batch(
     axis_size: int, in_batched: list[bool], x: Array, words: Array
 ) -> tuple[Array, bool]:
     """A condition of its own for each would make all of them sums and products."""
-    del axis_size
+    if axis_size == 0:
+        return x, in_batched[0]
     return _computed_once(x, words), in_batched[0]
 
 

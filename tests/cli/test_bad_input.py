@@ -137,6 +137,19 @@ CASES = {
     "empty file": ("train --data empty.csv --target y --out new", "empty.csv"),
     "resume nothing": ("train --resume nowhere", "nowhere is not a run"),
     "resume with options": (f"train --resume run {TINY}", "leave the others out"),
+    "resume with an optimiser": (
+        "train --resume run --optimiser muon",
+        "leave the others out",
+    ),
+    "resume with data": ("train --resume run --data digits", "leave the others out"),
+    "passes of no trial": (
+        f"train {TINY} --tune-epochs 3 --out new",
+        "--tune-epochs does nothing without --tune: give --tune lr",
+    ),
+    "the paper's prior of paths": (
+        "train --data mnist --preset paper --model map --network sdebnn --out new",
+        "no preset 'paper' for mnist with --model map",
+    ),
     "resume a cut run": ("train --resume cut", "truncated or damaged"),
     "evaluate nothing": ("evaluate nowhere", "nowhere is not a run"),
     "evaluate a cut run": ("evaluate cut", "truncated"),

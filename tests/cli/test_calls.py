@@ -18,7 +18,8 @@ SAMPLE = "--data toy/cos --kernel hmc --num-integration-steps 2 --width 2"
 SAMPLE += " --test-draws 12 --num-samples 6 --num-warmup 20 --num-chains 2"
 SAMPLE += " --learn-scale"
 COMMANDS = {"train": (TRAIN, ProgressBar), "sample": (SAMPLE, ChainProgress)}
-_OWN = {"command", "commit", "versions", "device", "seed", "seconds", "call_seconds"}
+_OWN = {"command", "commit", "versions", "device", "processor", "cores"}
+_OWN |= {"seed", "seconds", "call_seconds"}
 
 
 def call(*arguments: Any) -> list[str]:

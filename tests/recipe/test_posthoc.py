@@ -111,3 +111,21 @@ def test_swag_does_not_depend_on_the_unit_of_weights(optimiser: str, case: str):
     start = jax.tree.leaves(eqx.filter(prepared.model, eqx.is_inexact_array))
     start = np.concatenate([np.ravel(leaf) for leaf in start])
     assert np.abs(once - start).max() > 0.01
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "muon"])
+def test_swag_does_not_take_a_decay_that_is_no_gradient(optimiser: str):
+    """Catches (seen) AdamW's as the gradient of a prior, which leaves what it found."""
+
+    def mean_of(decay: float, optimiser: str) -> list[np.ndarray]:
+        recipe = swag_recipe(optimiser=optimiser, weight_decay=decay)
+        ready = prepare(recipe)
+        fit = Fit(ready.model, ready.likelihood, None, {})
+        swag = MAKE(recipe, ready.data, fit, key=jr.key(1), augmentation=None).model
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(swag.mean)]
+
+    plain, own = mean_of(0.0, optimiser), mean_of(0.5, optimiser)
+    for a, b in zip(plain, own, strict=True):
+        np.testing.assert_array_equal(a, b)
+    decayed = mean_of(0.5, "nesterov")
+    assert any((a != b).any() for a, b in zip(plain, decayed, strict=True))

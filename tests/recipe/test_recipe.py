@@ -194,8 +194,18 @@ def test_another_optimiser_does_not_take_the_rates_of_sgd(optimiser, rate, prese
     assert own.learning_rate > 0.04
     other = preset_recipe("cifar10", preset, "implicit", optimiser=optimiser).training
     assert (other.optimiser, other.weight_decay) == (optimiser, 0)
-    assert _training._rates(other) == pytest.approx({"weights": rate, "noise": 1e-3})
+    assert _training.learning_rates(other) == pytest.approx(
+        {"weights": rate, "noise": 1e-3}
+    )
     assert other.kl_warmup == own.kl_warmup
+
+
+@pytest.mark.parametrize("model", ["deterministic", "ensemble", "mean-field", "sdebnn"])
+def test_sgd_does_not_take_the_rates_of_adam(model):
+    """Catches (seen) SGD at a thousandth, which learns next to nothing."""
+    own = preset_recipe("digits", model=model, optimiser="nesterov").training
+    assert (own.optimiser, own.learning_rate) == ("nesterov", 0.02)
+    assert own.noise_learning_rate is None
 
 
 def test_ivon_has_its_options():

@@ -49,6 +49,16 @@ def test_search_of_an_implicit_network(prepared: Prepared, monkeypatch):
     assert recipe.data.validation_fraction == 0  # the run trains on all rows
 
 
+@pytest.mark.parametrize(("optimiser", "rate"), [("muon", 1e-3), ("adam", 4e-3)])
+def test_search_of_the_nodes_rate_begins_at_the_recipes_own(optimiser, rate):
+    """Catches (seen) that of the weights, of which muon gives nodes a quarter."""
+    recipe = preset_recipe("digits", model="implicit").changed(
+        optimiser=optimiser, learning_rate=4e-3, noise_learning_rate=None
+    )
+    found = _search._values(recipe, "noise_learning_rate")
+    assert found == pytest.approx([rate / 3, rate, 3 * rate])
+
+
 def test_series_are_held_out_before_they_are_learned_from_again(tmp_path, monkeypatch):
     """Catches (seen) validation series that training has from a later point on, and
     that show the model all that it is asked for."""

@@ -142,7 +142,8 @@ def test_a_result_lists_the_commits_of_its_pieces(calls: _Calls):
         "aaa": {"a": 30, "b": 5},
         "bbb": {"c": 100},
     }
-    keys = {"command", "commit", "versions", "device", "seed", "seconds"}
+    keys = {"command", "commit", "versions", "device", "processor", "cores"}
+    keys |= {"seed", "seconds"}
     assert all(set(piece) == keys for piece in found["pieces"])
     # The pieces' 135 and the 2 that this call did beside them.
     assert (found["seconds"], found["call_seconds"]) == (137, 102)

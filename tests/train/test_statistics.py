@@ -4,6 +4,7 @@ Seen failing: the old statistics kept as a first batch, the last batch alone, we
 of the last step where those of the running mean were asked for.
 """
 
+from itertools import islice
 from typing import Any
 
 import equinox as eqx
@@ -30,6 +31,7 @@ from ornstein.train import (
     recompute_statistics,
     validate,
 )
+from ornstein.train._shuffle import batch_indices
 
 X = (2 * np.random.default_rng(0).standard_normal((26, 3)) + 1).astype(np.float32)
 
@@ -40,6 +42,12 @@ def by_numpy(network: Any, x: np.ndarray, batch_size: int) -> tuple:
     num_batches = len(x) // batch_size
     h = h[: num_batches * batch_size].reshape(num_batches, batch_size, -1)
     return h.mean((0, 1)), h.var(1, ddof=1).mean(0)
+
+
+def shuffled(key: jax.Array, batch_size: int) -> np.ndarray:
+    """The rows in the order of the batches."""
+    batches = batch_indices(len(X), batch_size, key=key, start=0)
+    return X[np.concatenate([*islice(batches, len(X) // batch_size)])]
 
 
 def assert_statistics(state: Any, network: Any, expected: tuple) -> None:
@@ -53,7 +61,8 @@ def test_statistics_are_the_mean_of_the_batches(batch_size: int):
     state nor inference mode matters, nor that weights are random."""
     model = Deterministic(Normalised(key=jr.key(0)))
     network: Any = model.network
-    expected = by_numpy(network, X, min(batch_size, len(X)))
+    batch_size = min(batch_size, len(X))
+    expected = by_numpy(network, shuffled(jr.key(1), batch_size), batch_size)
     old = eqx.nn.State(model).set(network.norm.index, (jnp.ones(4), jnp.ones(4)))
     for function, state in (
         (model, None),
@@ -74,9 +83,10 @@ def test_folded_network_has_statistics_of_its_own():
     folded = with_moments(model, mean, 0.0).to_deterministic()
     fitted = Fit(folded, Gaussian(1.0), eqx.nn.State(folded), {}, None)
     found = fitted.with_statistics_of(X, key=jr.key(2), batch_size=13)
-    expected = by_numpy(folded.network, X, 13)
+    rows = shuffled(jr.key(2), 13)
+    expected = by_numpy(folded.network, rows, 13)
     assert_statistics(found.state, folded.network, expected)
-    plain = by_numpy(network, X, 13)
+    plain = by_numpy(network, rows, 13)
     np.testing.assert_allclose(expected[1], 4 * plain[1], rtol=1e-4)
 
 
@@ -93,9 +103,10 @@ def test_running_mean_of_weights_has_statistics_of_its_own():
         ema_decay=0.9,
     )
     averaged = result.averaged().with_statistics_of(X, key=jr.key(2), batch_size=13)
-    expected = by_numpy(averaged.model.network, X, 13)
+    rows = shuffled(jr.key(2), 13)
+    expected = by_numpy(averaged.model.network, rows, 13)
     assert_statistics(averaged.state, averaged.model.network, expected)
-    last = by_numpy(result.model.network, X, 13)
+    last = by_numpy(result.model.network, rows, 13)
     assert np.max(abs(last[0] - expected[0])) > 0.01
     assert eqx.tree_equal(averaged.model, result.averaged().model)
 
@@ -133,7 +144,7 @@ def test_equinox_statistics_go_on_as_they_do_in_training():
     model = Deterministic(equinox_vectors(is_normalised=True, key=jr.key(0)))
     state = eqx.nn.State(model)
     found = recompute_statistics(model, X, key=jr.key(1), batch_size=13)
-    for rows in (X[:13], X[13:]):
+    for rows in shuffled(jr.key(1), 13).reshape(2, 13, 3):
         state = model(jnp.asarray(rows), key=jr.key(0), state=state).state
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(state), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
@@ -142,3 +153,13 @@ def test_equinox_statistics_go_on_as_they_do_in_training():
 def test_a_model_without_batch_statistics_has_none():
     model = Deterministic(nn.MLP(3, 1, (4,), key=jr.key(0)))
     assert recompute_statistics(model, X, key=jr.key(1)) is None
+
+
+def test_rows_in_the_order_of_their_classes_are_shuffled():
+    """As a folder of images has them. Catches (seen) variances within classes alone."""
+    model = Deterministic(Normalised(key=jr.key(0)))
+    network: Any = model.network
+    x = np.repeat(X[:4], 64, axis=0)  # four kinds of rows
+    state: Any = recompute_statistics(model, x, key=jr.key(1), batch_size=32)
+    h = x @ np.asarray(network.first.weight) + np.asarray(network.first.bias)
+    np.testing.assert_allclose(state.get(network.norm.index)[1], h.var(0), rtol=0.2)

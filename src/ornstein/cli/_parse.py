@@ -131,7 +131,8 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
     if isinstance(command, Train | Sample) and command.resume is not None:
-        _check_resume(command, defaults[type(command)])
+        is_plain = not _deciding(args[1:])
+        _check_resume(command, defaults[type(command)], is_plain=is_plain)
     if words:
         command = dataclasses.replace(command, words=words)
     check_numbers(command)
@@ -198,11 +199,16 @@ def _sampling(peek: _Peek) -> SampleRecipe:
     return dataclasses.replace(recipe, sampling=sampling)
 
 
-def _check_resume(given: Train | Sample, default: Train | Sample) -> None:
-    """A run that goes on keeps its own options: refuse new ones."""
+def _check_resume(
+    given: Train | Sample, default: Train | Sample, *, is_plain: bool
+) -> None:
+    """A run that goes on keeps its own options: refuse new ones.
+
+    Those that decide the other defaults are in the default, too: it is plain without.
+    """
     # How it is carried out is no part of it.
     how = {"mesh": None, "several": ALONE, "json": False}
-    if dataclasses.replace(given, resume=None, **how) != default:
+    if not is_plain or dataclasses.replace(given, resume=None, **how) != default:
         raise UsageError(
             f"--resume {given.resume} goes on with the options of that run: leave the "
             "others out."
@@ -213,6 +219,13 @@ def _elsewhere(name: str, commands: Mapping[str, type]) -> str:
     """What may have been meant, in brackets; empty for anything else."""
     said = _ELSEWHERE.get(name)
     return nearest(name, commands) if said is None else f" ({said})"
+
+
+def _deciding(args: Sequence[str]) -> set[str]:
+    """Those of `_Peek` among the arguments, their defaults too."""
+    names = {arg.partition("=")[0].replace("_", "-") for arg in args}
+    fields = dataclasses.fields(_Peek)
+    return names & {f"--{field.name.replace('_', '-')}" for field in fields}
 
 
 def _peek(args: Sequence[str]) -> _Peek:

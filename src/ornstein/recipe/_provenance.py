@@ -1,4 +1,4 @@
-"""Where a result comes from: command, commit, versions, device, seed, seconds."""
+"""Where a result comes from: command, commit, versions, machine, seed, seconds."""
 
 import platform
 import subprocess
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
+
+from ..nn.conv import num_cores, processor
 
 PACKAGES = ("ornstein", "jax", "equinox", "diffrax", "optax", "numpyro", "numpy")
 """Those whose versions a result names."""
@@ -25,6 +27,8 @@ def provenance(command: str, *, seed: int, seconds: float) -> dict[str, Any]:
         "commit": commit(),
         "versions": versions(),
         "device": device(),
+        "processor": processor(),
+        "cores": num_cores(),
         "seed": seed,
         "seconds": round(seconds, 1),
     }

@@ -7,7 +7,14 @@ from .._sentence import OptionError
 from ..functions import AbstractRandomFunction
 from ..train import Tuning, tune
 from ._recipe import Recipe
-from ._training import Keys, Prepared, fit_options, prepare, validation_of
+from ._training import (
+    Keys,
+    Prepared,
+    fit_options,
+    learning_rates,
+    prepare,
+    validation_of,
+)
 from .inputs import load_data
 from .models import build_model
 
@@ -101,8 +108,8 @@ def _values(recipe: Recipe, option: str) -> list[Any]:
         return list(_COMPONENTS)
     now = recipe.to_json()
     value = (now["model"] | now["training"])[option]
-    if value is None:  # the nodes' rate is that of the weights unless it is given
-        value = recipe.training.learning_rate
+    if value is None:  # of the nodes
+        value = learning_rates(recipe.training)["noise"]
     return [factor * value for factor in _FACTORS]
 
 

@@ -206,8 +206,7 @@ def fit_table(recipe: Recipe | SampleRecipe, data: Data) -> TableFit:
 def _at_mean_weight(recipe: Recipe, mean: float) -> Recipe:
     """With SGD's rate for gradients of means over weighted rows, padding among them.
 
-    Adam's steps, and its decay of weights, do not depend on the gradients' unit; swag,
-    whose decay is another, sees the weights itself.
+    Adam's steps, and its decay of weights, do not depend on the gradients' unit.
     """
     if recipe.training.optimiser == "nesterov":
         rate, decay = recipe.training.learning_rate, recipe.training.weight_decay

@@ -207,7 +207,7 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
     return {
         "num_epochs": options.num_epochs(len(data.train)),
         "batch_size": options.batch_size,
-        "learning_rate": _rates(alone),
+        "learning_rate": learning_rates(alone),
         "optimiser": _optimisers(alone),
         "schedule": SCHEDULES[options.schedule],
         "kl": KLWeight(options.kl_weight, warmup=options.kl_warmup),
@@ -264,7 +264,7 @@ def with_points(recipe: Recipe) -> Recipe:
     default = TrainingOptions()
     return recipe.changed(
         optimiser="adam",
-        learning_rate=_rates(options)["weights"],
+        learning_rate=learning_rates(options)["weights"],
         init_hessian=default.init_hessian,
         hessian_decay=default.hessian_decay,
         empirical_bayes=default.empirical_bayes,
@@ -287,8 +287,12 @@ def _as_members(recipe: Recipe) -> TrainingOptions:
     )
 
 
-def _rates(options: TrainingOptions) -> dict[str, float]:
-    """For each label; with IVON, which has its own, the points'."""
+def learning_rates(options: TrainingOptions) -> dict[str, float]:
+    """For each label; with IVON, which has its own, the points'.
+
+    Args:
+        options: of training.
+    """
     if options.optimiser == "ivon":
         return {"weights": _POINTS_RATE * options.learning_rate}
     noise_rate = options.noise_learning_rate

@@ -1,5 +1,7 @@
 """Batch statistics of given weights: one pass over the data."""
 
+from itertools import islice
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ from .._types import Array, PRNGKeyArray, PyTree, RealScalar
 from ..functions import AbstractRandomFunction
 from ..network import has_batch_state, in_inference, initial_state
 from ..nn import BatchNorm
+from ._shuffle import batch_indices
 
 
 def recompute_statistics(
@@ -25,8 +28,9 @@ def recompute_statistics(
 
     Args:
         model: as it is in training.
-        x: training inputs, rows first; rows that don't fill a batch are left out.
-        key: of the draws.
+        x: training inputs, rows first, in any order: batches are shuffled, as those of
+            training are. Rows that don't fill a batch are left out.
+        key: of the shuffle and of the draws.
         state: what to start from; by default what the model was made with.
         batch_size: rows in a batch; clipped to the data.
 
@@ -43,8 +47,8 @@ def recompute_statistics(
     model = in_inference(model, value=False)
     num_rows = jax.tree.leaves(x)[0].shape[0]
     batch_size = min(batch_size, num_rows)
-    for i in range(num_rows // batch_size):
-        rows = slice(i * batch_size, (i + 1) * batch_size)
+    batches = batch_indices(num_rows, batch_size, key=key, start=0)
+    for i, rows in enumerate(islice(batches, num_rows // batch_size)):
         batch = jax.tree.map(lambda a, rows=rows: jnp.asarray(a[rows]), x)
         batch_key = jax.random.fold_in(key, i)
         share = jnp.asarray(i / (i + 1))  # of what was met before: a mean of all

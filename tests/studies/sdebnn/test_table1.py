@@ -1,5 +1,6 @@
 """Table 1 on a small file, with recipes of one epoch: kept, mixed, summarised."""
 
+import dataclasses
 import json
 import shutil
 import statistics
@@ -16,6 +17,7 @@ from ornstein.likelihood import Bernoulli, Gaussian
 from ornstein.prediction import Prediction, predict
 from ornstein.recipe import Keys, _provenance
 from ornstein.studies import Study
+from ornstein.studies.sdebnn import _table1_runs
 from ornstein.studies.sdebnn._table1 import TABLE1, table
 from ornstein.studies.sdebnn._table1_runs import RowScores, finished_row, trained_row
 
@@ -231,12 +233,18 @@ def test_a_run_without_its_result_goes_on(folder: Path, tmp_path: Path, monkeypa
     (tmp_path / "out/runs/mlp-3/checkpoints/final.npz").unlink()
     model, said = str(folder / "mlp.json"), []
     monkeypatch.setattr(_provenance, "commit", lambda: "later")
+    own = _table1_runs.train
+    noted = lambda *args, **options: dataclasses.replace(
+        own(*args, **options), notes=("Of it.",)
+    )
+    monkeypatch.setattr(_table1_runs, "train", noted)
     _, _, record = trained_row(study(tmp_path, said), DATA, model, 3)
     assert record["nll"] == pytest.approx(before["nll"], rel=1e-5)
     origin, first = record["provenance"], before["provenance"]
     assert (origin["commit"], origin["begun"]["commit"]) == ("later", first["commit"])
     assert origin["seconds"] >= int(10 * before["train_seconds"]) / 10
     assert not any("epoch" in line for line in said)  # all were done
+    assert "Of it." in record["notes"]
 
 
 @pytest.mark.parametrize(
@@ -314,6 +322,14 @@ def test_chains_are_a_row_too(tmp_path: Path):
     said: list[str] = []
     prepared, fit, again = trained_row(study(tmp_path, said), DATA, model, 0)
     assert (said, again) == ([], record)
+    assert record["train_seconds"] > 0
+    assert any("chains" in note for note in record["notes"])
+    # Killed while it was judged: how long the chains had taken is not known.
+    (tmp_path / "out" / "chain-0.json").unlink()
+    assert main(command(tmp_path, model)) == 0
+    resumed = json.loads((tmp_path / "out" / "chain-0.json").read_text())
+    assert resumed["nll"] == record["nll"]
+    assert resumed["train_seconds"] is resumed["provenance"]["seconds"] is None
     key = Keys.of(prepared.recipe).test
     prediction = predict(fit, prepared.data.test.x, key=key, num_draws=4)
     nll = evaluate(prediction, prepared.data.test.y)["nll"]

@@ -138,6 +138,11 @@ class Train:
             return self._resume(self.resume, terminal, command)
         if is_handed_over(self.recipe):
             return self._hand_over(terminal, command)
+        if self.tune is None and self.tune_epochs is not None:
+            raise ValueError(
+                "--tune-epochs does nothing without --tune: give --tune lr, or leave "
+                "it out."
+            )
         path = free_folder(self.recipe.data.data) if self.out is None else self.out
         check_new(path, inputs_of(self.recipe), overwrite=self.overwrite)
         check_outside(path, self.recipe.data.data)

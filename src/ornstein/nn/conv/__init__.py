@@ -1,6 +1,10 @@
 """2-D convolutions that stay fast inside loops, gradients and many-kernel batches."""
 
-from ._choice import conv_form as conv_form, processor as processor
+from ._choice import (
+    conv_form as conv_form,
+    num_cores as num_cores,
+    processor as processor,
+)
 from ._conv import (
     ConvCall as ConvCall,
     conv2d as conv2d,

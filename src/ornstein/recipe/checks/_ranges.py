@@ -32,8 +32,8 @@ def check_ranges(recipe: Recipe) -> None:
         )
     if options.hessian_decay is not None and not 0 < options.hessian_decay < 1:
         raise OptionError(
-            "{hessian_decay} must lie above 0 and below 1, got {}: try 0.9995, or leave "
-            "it out.",
+            "{hessian_decay} must lie above 0 and below 1, got {}: try 0.9995, or "
+            "leave it out.",
             options.hessian_decay,
         )
     if not recipe.likelihood.scale > 0:

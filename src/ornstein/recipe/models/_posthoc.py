@@ -114,8 +114,9 @@ def _swag(
 ) -> Fit:
     options, rate = recipe.training, recipe.posthoc.swag_rate
     mean = _mean_weight(data)
-    # Nesterov's decay is in these units already: see `fit_table`.
-    decay = options.weight_decay * (1 if options.optimiser == "nesterov" else mean)
+    # Nesterov's decay is a gradient, as SGD's is, in these units: see `fit_table`.
+    # AdamW's and Muon's is none, and SGD would leave what they found.
+    decay = options.weight_decay if options.optimiser == "nesterov" else 0.0
     try:
         return fit_swag(
             fit,

@@ -309,14 +309,16 @@ class TrainingOptions:
         init_hessian: of ivon: a first guess at the curvature of an example's loss,
             which sets the standard deviations of the weights at first.
         hessian_decay: of ivon: of the running mean of that curvature, which forgets in
-            1 / (1 - this) steps; by default in a twentieth of the run. A mean of few
-            steps is noise where weights are many, as in a network of images.
+            1 / (1 - this) steps where the rate is at its peak; by default in a
+            twentieth of the run, and at least 10 steps. A mean of few steps is noise
+            where weights are many, as in a network of images.
         empirical_bayes: of ivon: fit the prior's scale to the data once an epoch; with
             --prior fan-in that of each array of weights.
         weight_decay: stands in for the prior of models without one. With adam and
             muon AdamW's, of matrices and kernels; with nesterov a gradient of all
-            weights and biases. Beside a prior it shrinks weights (of mean-field their
-            means) further than that does, to what is no mode and no optimum of a bound.
+            weights and biases, which SWAG's SGD then has, too. Beside a prior it
+            shrinks weights (of mean-field their means) further than that does, to what
+            is no mode and no optimum of a bound.
         schedule: what the learning rate does after its peak. linear falls from half of
             the run to nine tenths, to a hundredth; the nodes' rate then stays.
         kl_weight: 1 is the bound on the evidence.

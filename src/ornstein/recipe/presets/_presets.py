@@ -183,8 +183,9 @@ _ADAM_ALONE = {"init_scale", "kl_warmup", "random_weights"}
 """What IVON has no use for."""
 
 _SGD_ALONE = {"optimiser", "learning_rate", "noise_learning_rate", "weight_decay"}
-"""What Adam and Muon have of their own: SGD's rates are tens and hundreds of times
-theirs."""
+"""What each kind of optimiser has of its own: SGD's rates are tens and hundreds of
+times Adam's."""
+_SGD_RATE = 0.02
 
 # Around ODE networks, which have the SDE-BNN's architecture and budget.
 _DEPTH: dict[ModelName, dict[str, Any]] = {
@@ -295,6 +296,8 @@ def preset_recipe(
     has_depth = network is not None and network_kind(network).has_depth
     source = "sdebnn" if has_depth and model in _DEPTH else model
     found = PRESETS.get((source, data, preset), PRESETS.get((source, kind, preset)))
+    if preset == "paper" and network == WHITENED and model in ("mean-field", "map"):
+        found = None  # the paper has no prior in whitened coordinates
     if found is None:
         raise OptionError(
             "There is no preset {!r} for {} with {model} {}: leave {preset} out, or "
@@ -313,6 +316,9 @@ def preset_recipe(
     if optimiser in ("adam", "muon") and found.get("optimiser") == "nesterov":
         found = {n: v for n, v in found.items() if n not in _SGD_ALONE}
         found["optimiser"] = "adam"
+    if optimiser == "nesterov" and found.get("optimiser", "adam") == "adam":
+        found = {n: v for n, v in found.items() if n not in _SGD_ALONE}
+        found |= {"optimiser": "nesterov", "learning_rate": _SGD_RATE}
     if optimiser == "muon" and found.get("optimiser", "adam") == "adam":
         recipe = Recipe().changed(data=data, model=model, **found)
         return recipe.changed(

@@ -171,7 +171,8 @@ def trained_row(
         return trained, *_judged(trained.fit, prepared, recipe)
 
     (trained, scores, rows), origin, _ = study.ledger.compute(compute)
-    seconds = round(origin["seconds"] + trained.seconds_before, 1)
+    before = trained.seconds_before
+    seconds = None if before is None else round(origin["seconds"] + before, 1)
     origin |= {"seed": seed, "seconds": seconds}
     origin |= {"begun": trained.begun} if trained.is_resumed else {}
     study.ledger.take(name, origin)
@@ -185,7 +186,7 @@ def trained_row(
         "kl_weight": (
             None if isinstance(recipe, SampleRecipe) else kl_weight_of(recipe)
         ),
-        "notes": list(prepared.data.notes),
+        "notes": [*prepared.data.notes, *map(str, getattr(trained.fit, "notes", ()))],
         **scores,
         "recipe": recipe.to_json(),
         "provenance": origin,
@@ -295,11 +296,14 @@ def _prepared(recipe: Recipe | SampleRecipe) -> Prepared:
 
 
 class _Trained(NamedTuple):
-    """A fit, its seconds of training in all and before this call, and its beginning."""
+    """A fit, its seconds of training in all and before this call, and its beginning.
+
+    Those of chains that went on are not known: nobody wrote down what came before.
+    """
 
     fit: Any
-    seconds: float
-    seconds_before: float
+    seconds: float | None
+    seconds_before: float | None
     is_resumed: bool
     begun: Origin | None
 
@@ -329,7 +333,10 @@ def _train(
     if isinstance(recipe, SampleRecipe):
         samples = run.checkpoints / _SAMPLES
         fit = run_sampling(recipe, prepared, samples, resume=samples.exists())
-        return _Trained(fit, time.monotonic() - started, 0.0, not is_new, begun)
+        seconds, before = time.monotonic() - started, 0.0
+        if not is_new:
+            seconds, before = None, None
+        return _Trained(fit, seconds, before, not is_new, begun)
     epochs = _Epochs(name, study.say)
     fit = train(prepared, run=run, resume=not is_new, callbacks=[epochs])
     save_model(run.checkpoints / _FINAL, (fit.model, fit.likelihood, fit.state))
