@@ -148,7 +148,7 @@ CASES = {
     ),
     "the paper's prior of paths": (
         "train --data mnist --preset paper --model map --network sdebnn --out new",
-        "no preset 'paper' for mnist with --model map",
+        "--preset paper has no prior .* --network sdebnn with --model map: leave --pre",
     ),
     "resume a cut run": ("train --resume cut", "truncated or damaged"),
     "evaluate nothing": ("evaluate nowhere", "nowhere is not a run"),

@@ -111,7 +111,8 @@ def test_presets_are_the_sdebnn_s_architecture_and_budget():
         for network in ("odenet", "hyper-odenet", "sdebnn"):
             for data in ("digits", "mnist", "cifar10", "toy/cos", "uci/yacht"):
                 check_recipe(preset_recipe(data, "cpu", model, network))
-            check_recipe(preset_recipe("cifar10", "paper", model, network))
+            if (model, network) != ("mean-field", "sdebnn"):  # refused
+                check_recipe(preset_recipe("cifar10", "paper", model, network))
     paper = preset_recipe("cifar10", "paper", "mean-field", "odenet")
     assert (paper.training.kl_weight, paper.training.epochs) == (1e-3, 200)
 

@@ -297,7 +297,11 @@ def preset_recipe(
     source = "sdebnn" if has_depth and model in _DEPTH else model
     found = PRESETS.get((source, data, preset), PRESETS.get((source, kind, preset)))
     if preset == "paper" and network == WHITENED and model in ("mean-field", "map"):
-        found = None  # the paper has no prior in whitened coordinates
+        raise OptionError(
+            "{preset} paper has no prior in the coordinates of {network} sdebnn with "
+            "{model} {}: leave {preset} out, or give {model} sdebnn.",
+            model,
+        )
     if found is None:
         raise OptionError(
             "There is no preset {!r} for {} with {model} {}: leave {preset} out, or "
