@@ -157,21 +157,28 @@ FACTOR = str(_normals._FACTORS[0])
 
 def test_what_is_computed_once_is_what_it_was():
     """Catches (seen) the other branch, and keys whose words are taken for numbers."""
-    x = jnp.arange(6.0).reshape(2, 3)
     words = jnp.asarray([[2**32 - 1, 0], [0, 0]], jnp.uint32)
     keys = jax.random.wrap_key_data(words)
-    of_key = lambda x, key: computed_once(x, key=key)
-    for key in (*keys, *words):
-        for fn in (of_key, jax.jit(of_key)):
-            np.testing.assert_array_equal(fn(x, key), x)
+    own = lambda key: standard_normal(key, (2, 3), is_broadcast=True)
+    plain = [standard_normal(key, (2, 3)) for key in keys]
+    for both in (keys, words):
+        for draw in (own, jax.jit(own)):
+            drawn = [draw(key) for key in both]
+            np.testing.assert_allclose(drawn, plain, rtol=1e-5)
+    x = jnp.arange(6.0).reshape(2, 3)
     for axes in ((0, 0), (0, None), (None, 0)):
-        batch = jax.jit(jax.vmap(of_key, in_axes=axes))
-        found = batch(x if axes[0] == 0 else x[0], keys if axes[1] == 0 else keys[0])
-        np.testing.assert_array_equal(
-            found, x if axes[0] == 0 else jnp.stack([x[0]] * 2)
+        batch = jax.jit(jax.vmap(computed_once, in_axes=axes))
+        found = batch(
+            *(
+                a if axis == 0 else a[0]
+                for a, axis in zip((x, words), axes, strict=True)
+            )
         )
-    assert jax.jit(of_key)(jnp.zeros((0, 3)), keys[0]).shape == (0, 3)
-    assert jax.jit(jax.vmap(of_key))(x[:0], keys[:0]).shape == (0, 3)
+        expected = x if axes[0] == 0 else jnp.stack([x[0]] * 2)
+        np.testing.assert_array_equal(found, expected)
+    none = jax.jit(lambda key: standard_normal(key, (0, 3), is_broadcast=True))(keys[0])
+    assert none.shape == (0, 3)
+    assert jax.jit(jax.vmap(own))(keys[:0]).shape == (0, 2, 3)
 
 
 def test_draws_outside_of_a_program_compile_once():

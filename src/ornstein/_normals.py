@@ -29,7 +29,11 @@ _MAX_COUNT = 2**32
 
 
 def standard_normal(
-    key: PRNGKeyArray, shape: tuple[int, ...] = (), dtype: DTypeLike = jnp.float32
+    key: PRNGKeyArray,
+    shape: tuple[int, ...] = (),
+    dtype: DTypeLike = jnp.float32,
+    *,
+    is_broadcast: bool = False,
 ) -> Shaped[Array, "*shape"]:
     r"""Independent standard normals, as `jax.random.normal` gives, in less time.
 
@@ -41,12 +45,17 @@ def standard_normal(
         key: randomness: a key of any generator of JAX's.
         shape: of what is drawn.
         dtype: its type.
+        is_broadcast: whether a number meets many others in the same program, as a
+            network's bias does: each is then drawn once on CPUs, too.
     """
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     is_real = jnp.issubdtype(dtype, jnp.floating)
     if not is_real or jnp.finfo(dtype).bits > 32 or math.prod(shape) > _MAX_COUNT:
         return jax.random.normal(key, shape, dtype)
-    return normal_of_bits(random_bits(key, shape)).astype(dtype)
+    drawn = normal_of_bits(random_bits(key, shape)).astype(dtype)
+    if not is_broadcast or drawn.size == 0 or not isinstance(drawn, Tracer):
+        return drawn
+    return computed_once(drawn, jax.random.key_data(key))
 
 
 def scaled_normal(
@@ -80,8 +89,9 @@ def scaled_normal(
     return jax.device_put(found, drawn.sharding if drawn.committed else None)
 
 
+@custom_vmap
 def computed_once(
-    x: Shaped[Array, "*shape"], *, key: PRNGKeyArray
+    x: Shaped[Array, "*shape"], words: UInt32[Array, "..."]
 ) -> Shaped[Array, "*shape"]:
     """What is given, as an array of its own in the program of a CPU.
 
@@ -92,19 +102,10 @@ def computed_once(
 
     Args:
         x: no derivative is taken of it.
-        key: what it was drawn by. Its first word decides the branch: devices among
-            which rows are cut all have it, where a number of `x` would be sent. (Of
-            keys that are cut among devices, so is the word.)
+        words: of the key that it was drawn by. The first decides the branch: devices
+            among which rows are cut all have it, where a number of `x` would be sent.
+            (Of keys that are cut among devices, so is the word.)
     """
-    if x.size == 0 or not isinstance(x, Tracer):
-        return x
-    return _computed_once(x, jax.random.key_data(key))
-
-
-@custom_vmap
-def _computed_once(
-    x: Shaped[Array, "*shape"], words: UInt32[Array, "..."]
-) -> Shaped[Array, "*shape"]:
     return _apart(x, words)
 
 
@@ -118,14 +119,14 @@ def _as_it_is(x: Array, words: Array) -> Array:
     return x
 
 
-@_computed_once.def_vmap
+@computed_once.def_vmap
 def _of_batch(
     axis_size: int, in_batched: list[bool], x: Array, words: Array
 ) -> tuple[Array, bool]:
     """A condition of its own for each would make all of them sums and products."""
     if axis_size == 0:
         return x, in_batched[0]
-    return _computed_once(x, words), in_batched[0]
+    return computed_once(x, words), in_batched[0]
 
 
 def _branch(x: Array, words: Array) -> Array:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._normals import computed_once, standard_normal
+from ._normals import standard_normal
 from ._types import Array, Params, PRNGKeyArray, PyTree
 
 _SMALL = 2**14
@@ -145,16 +145,15 @@ def normal_like(
     Args:
         tree: of arrays.
         key: randomness.
-        is_broadcast: whether a number meets many others in the same program, as a
-            network's bias does: see `computed_once`.
+        is_broadcast: whether a number meets many others in the same program: see
+            `standard_normal`.
     """
     shapes = jax.eval_shape(pack, tree)
     keys = jax.random.split(key, len(shapes))
     drawn = [
-        standard_normal(k, a.shape, a.dtype) for k, a in zip(keys, shapes, strict=True)
+        standard_normal(k, a.shape, a.dtype, is_broadcast=is_broadcast)
+        for k, a in zip(keys, shapes, strict=True)
     ]
-    if is_broadcast:
-        drawn = [computed_once(z, key=key) for z in drawn]
     return unpack(drawn, tree)
 
 

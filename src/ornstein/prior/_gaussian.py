@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from .._normals import computed_once, standard_normal
+from .._normals import standard_normal
 from .._types import Array, ArrayLike, Float, PRNGKeyArray
 from ._base import AbstractLeafPrior, check_scale, check_shape
 
@@ -41,8 +41,8 @@ class GaussianPrior(AbstractLeafPrior):
     ) -> Float[Array, "*shape"]:
         """See `AbstractLeafPrior`."""
         mean, scale = self._like(like)
-        noise = standard_normal(key, like.shape, like.dtype)
-        return mean + scale * computed_once(noise, key=key)
+        noise = standard_normal(key, like.shape, like.dtype, is_broadcast=True)
+        return mean + scale * noise
 
     def leaf_cross_entropy(
         self, mean: Float[Array, "*shape"], scale: Float[Array, "*shape"]

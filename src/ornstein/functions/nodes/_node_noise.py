@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
 
-from ..._normals import computed_once, standard_normal
+from ..._normals import standard_normal
 from ..._tree import normal_like
 from ..._types import Array, Float, PRNGKeyArray
 from .._softplus import softplus, softplus_inverse
@@ -111,7 +111,7 @@ class NodeMixture(eqx.Module):
             mean, scale = jnp.roll(mean, first, axis=0), jnp.roll(scale, first, axis=0)
         num_hands = -(-num_rows // num)
         shape = (num_hands, *mean.shape)
-        noise = computed_once(standard_normal(key, shape, mean.dtype), key=key)
+        noise = standard_normal(key, shape, mean.dtype, is_broadcast=True)
         z = mean[None] + scale[None] * noise
         return z.reshape(num_hands * num, -1)[:num_rows]
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._normals import computed_once, standard_normal
+from ..._normals import standard_normal
 from ..._types import Array, Float, Params, PRNGKeyArray, PyTree
 from ...network import Network, as_network, call_network, without_batch_state
 from .._base import FROZEN, AbstractRandomFunction, Draw, draw_key, no_local_kl
@@ -134,14 +134,10 @@ class SWAG(AbstractRandomFunction):
         keys = treedef.unflatten(jax.random.split(diagonal_key, len(means)))
 
         def draw(mean, scale, columns, leaf_key):
-            z1 = standard_normal(leaf_key, mean.shape, mean.dtype)
+            z1 = standard_normal(leaf_key, mean.shape, mean.dtype, is_broadcast=True)
             z2 = standard_normal(low_key, (self.rank,), mean.dtype)  # of all leaves
             low = jnp.tensordot(z2, columns, axes=1)
-            return (
-                mean
-                + math.sqrt(0.5) * scale * computed_once(z1, key=leaf_key)
-                + low_scale * low
-            )
+            return mean + math.sqrt(0.5) * scale * z1 + low_scale * low
 
         return jax.tree.map(draw, self.mean, self.scale, self.deviations, keys)
 

@@ -9,10 +9,10 @@ import dataclasses
 from typing import Any, Literal
 
 from ..._sentence import OptionError
-from ...train import IVON, VECTORS_RATE
 from .._recipe import Recipe
 from ..models import HIERARCHICAL, NETWORK_OPTIONS, WHITENED, network_kind
 from ..options import ModelName, ModelOptions, OptimiserName, SolverOptions
+from ._for_optimiser import for_optimiser
 from ._implicit_presets import IMPLICIT, TABLE_2
 from ._kinds import is_table, kind_of_data
 from ._series_presets import kind_of_sequences, latent_presets
@@ -179,14 +179,6 @@ _OWN: dict[tuple[ModelName, str], dict[str, Any]] = {
     ("mean-field", "images"): {"init_scale": 0.02, "learning_rate": 2e-3},
 }
 
-_ADAM_ALONE = {"init_scale", "kl_warmup", "random_weights"}
-"""What IVON has no use for."""
-
-_SGD_ALONE = {"optimiser", "learning_rate", "noise_learning_rate", "weight_decay"}
-"""What each kind of optimiser has of its own: SGD's rates are tens and hundreds of
-times Adam's."""
-_SGD_RATE = 0.02
-
 # Around ODE networks, which have the SDE-BNN's architecture and budget.
 _DEPTH: dict[ModelName, dict[str, Any]] = {
     "mean-field": _FAMILIES["mean-field"]
@@ -314,21 +306,7 @@ def preset_recipe(
         found = _of_sdebnn(found, network, data, model)
     elif network is not None and model not in ("sdebnn", *LATENT):
         found = _with_network(found, network, data, preset, model)
-    if optimiser == "ivon":
-        kept = {n: v for n, v in found.items() if n not in _ADAM_ALONE}
-        found = kept | {"learning_rate": IVON().learning_rate}
-    if optimiser in ("adam", "muon") and found.get("optimiser") == "nesterov":
-        found = {n: v for n, v in found.items() if n not in _SGD_ALONE}
-        found["optimiser"] = "adam"
-    if optimiser == "nesterov" and found.get("optimiser", "adam") == "adam":
-        found = {n: v for n, v in found.items() if n not in _SGD_ALONE}
-        found |= {"optimiser": "nesterov", "learning_rate": _SGD_RATE}
-    if optimiser == "muon" and found.get("optimiser", "adam") == "adam":
-        recipe = Recipe().changed(data=data, model=model, **found)
-        return recipe.changed(
-            optimiser="muon",
-            learning_rate=recipe.training.learning_rate / VECTORS_RATE,
-        )
+    found = for_optimiser(found, optimiser)
     return Recipe().changed(data=data, model=model, **found)
 
 
