@@ -66,3 +66,15 @@ def test_rows_that_were_not_seen_have_kls_of_their_own(monkeypatch):
     found = evidence_bound(some_fit(), split, key=jr.key(0), num_draws=2)
     expected = np.sqrt(0.5 * 10 * np.var(blocks[:, 0], ddof=1))
     assert found["elbo_se"] == pytest.approx(expected)
+
+
+def test_the_bound_of_a_mixture_has_draws_of_all_components():
+    """Catches (seen) a bound whose likelihood has one component and whose KL all."""
+    network = eqx.nn.MLP(1, 1, 2, 1, key=jr.key(0))
+    model = orn.ImplicitBNN(network, num_components=3, key=jr.key(1))
+    fitted = Fit(model, orn.Gaussian(1.0), None, {})
+    split = Split(np.ones((4, 1), "float32"), np.ones((4, 1), "float32"))
+    one, three = (
+        evidence_bound(fitted, split, key=jr.key(2), num_draws=n) for n in (1, 3)
+    )
+    assert one == three

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray, PyTree
 from ..data import Series, Split, Streamed
-from ..functions import Draw, KLEstimate, map_draws, total_kl
+from ..functions import Draw, KLEstimate, map_draws, total_kl, whole_rounds
 from ..likelihood import AbstractLikelihood
 from ..network import in_inference
 from ..prediction import Fitted
@@ -76,7 +76,8 @@ def evidence_bound(
             `SWAG`, `Pruned`, ensembles of these and stored samples do not have.
         split: what it was trained on; of other rows this bounds nothing.
         key: which rows (of many) and which functions.
-        num_draws: functions averaged over.
+        num_draws: functions averaged over, rounded up to a multiple of the model's
+            strata: a mixture's KL is that of all of its components.
         num_rows: rows looked at, at most.
 
     Returns:
@@ -96,7 +97,7 @@ def evidence_bound(
     sums = sums_of_draws(fit, split, key=key, num_draws=num_draws, num_rows=num_rows)
     kls = sums.kls
     elbo = sums.log_likelihood.sum(0) - kls["kl"]
-    error = elbo.std(ddof=1) / math.sqrt(num_draws) if num_draws > 1 else math.nan
+    error = elbo.std(ddof=1) / math.sqrt(elbo.size) if elbo.size > 1 else math.nan
     of_rows = sums.log_likelihood - sums.local_kl
     error = math.hypot(error, _rows_error(of_rows, sums.part_seen))
     parts = {name: float(np.mean(value)) for name, value in kls.items()}
@@ -136,9 +137,12 @@ def sums_of_draws(
         fit: any.
         split: the data set.
         key: which rows (of many) and which functions.
-        num_draws: functions.
+        num_draws: functions, rounded up to a multiple of the model's strata but for
+            stored samples.
         num_rows: rows looked at, at most.
     """
+    if not fit.model.posterior_parts().has_stored_samples:
+        num_draws = whole_rounds(num_draws, fit.model.num_strata)
     rows_key, draws_key = jax.random.split(key)
     num_data, split = len(split), split.in_memory()
     num_rows = min(len(split), num_rows)

@@ -27,11 +27,6 @@ def takes_one_example(layer: Layer) -> bool:
     return not isinstance(layer, AbstractLayer)
 
 
-def dealt(value: Float[Array, "rows ..."], layer: Layer) -> Array | PerRow:
-    """Noise of each row's own, in the form in which `layer` will meet it."""
-    return PerRow(value) if takes_one_example(layer) else value
-
-
 class ScaledInputs(eqx.Module):
     """A layer whose inputs, and perhaps bias, are multiplied before it meets them.
 
@@ -101,24 +96,33 @@ def beside(value: Array | PerRow, x: Float[Array, "..."], layer: Layer) -> Array
     """Numbers for each feature (and row), shaped to multiply a layer's input or output.
 
     Args:
-        value: (features,), shared by all rows; or (rows, features), as `dealt` gave it.
+        value: (features,), shared by all rows; or each row's own: (rows, features), and
+            (features,) where an adapter has dealt them.
         x: the array to multiply.
         layer: whose input or output x is.
 
     Raises:
-        ValueError: if a layer of one example met all rows' numbers at once.
+        ValueError: if a layer without an axis of rows met all rows' numbers at once, or
+            one of ours an array of other features.
     """
     if isinstance(value, PerRow):
         value = value.value
-        if value.ndim > 1:  # (rows, features): nobody dealt them
+        has_rows = x.ndim > 1 and x.shape[0] == value.shape[0]
+        if value.ndim > 1 and (takes_one_example(layer) or not has_rows):
             raise ValueError(
-                "A layer that takes one example met a batch whose rows have their own "
-                "noise: wrap the network in `ornstein.nn.PerExample` (or "
+                f"A layer met an input of shape {x.shape}, and noise of each of "
+                f"{value.shape[0]} rows: let the network keep rows first, and if it "
+                "takes one example, wrap it in `ornstein.nn.PerExample` (or "
                 "`ChannelsFirst`) instead of calling `jax.vmap` in it."
             )
     if takes_one_example(layer):  # (features, *pixels); `value` is (features,)
         shape = value.shape + (1,) * (x.ndim - value.ndim)
         return value.reshape(shape[: x.ndim])  # `x` may be a scalar
+    if x.ndim == 0 or value.shape[-1] not in (1, x.shape[-1]):
+        # It would broadcast to features that the layer has not.
+        raise ValueError(
+            f"A layer of {value.shape[-1]} features met an array of shape {x.shape}."
+        )
     between = (1,) * (x.ndim - value.ndim)
     if value.ndim == 1:
         return value.reshape(between + value.shape)

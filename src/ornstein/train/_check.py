@@ -57,10 +57,16 @@ def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
         name: of the split in messages.
 
     Raises:
-        TypeError: for what is no split, such as a whole data set, or has no arrays.
+        TypeError: for what is no split, such as a whole data set, or has no arrays, or
+            has them on disk.
         ValueError: for no rows, unequal rows, NaN or infinity. Memory maps are not
             read through; a bad value in them stops the run at the step that meets it.
     """
+    if isinstance(split, Streamed):
+        raise TypeError(
+            f"`{name}` stays on disk, and this takes rows in memory: load the data "
+            f"without stream=True, or give `{name}.in_memory()`, a sample of the rows."
+        )
     if not (hasattr(split, "x") and hasattr(split, "y")):
         raise TypeError(
             f"`{name}` must have `x` and `y`, got {type(split).__name__}: of a data "
@@ -110,6 +116,23 @@ def check_on_disk(split: Any, *, in_memory: bool | None) -> Streamed | None:
             "disk: leave it out, or load the data without stream=True."
         )
     return split
+
+
+def check_one_each(log_prob: Any, num_rows: int) -> None:
+    """Refuse a log likelihood that is not one number of each row.
+
+    Broadcast against others, one of a wrong shape is a loss all the same.
+
+    Args:
+        log_prob: has the shape of the likelihood of a batch.
+        num_rows: in that batch.
+    """
+    if log_prob.shape != (num_rows,):
+        raise ValueError(
+            f"The log likelihood of a batch of {num_rows} rows has shape "
+            f"{log_prob.shape}, where each row has one number: let the network give "
+            "(rows, outputs), and a likelihood of your own sum over all but rows."
+        )
 
 
 def describe_failure(record: Mapping[str, Any], loss_terms: tuple[str, ...]) -> str:

@@ -35,6 +35,7 @@ from ._check import (
     check_data,
     check_decay,
     check_on_disk,
+    check_one_each,
     check_positive,
 )
 from ._elbo import ELBO, AbstractObjective
@@ -372,17 +373,16 @@ def _check_fits(model, likelihood, data, state, num_rows) -> Draw:
     Returns:
         the shapes of a draw.
     """
-    x, y = data
-    batch = jax.tree.map(
-        lambda a: jax.ShapeDtypeStruct((num_rows, *a.shape[1:]), a.dtype), x
-    )
+    like = lambda a: jax.ShapeDtypeStruct((num_rows, *a.shape[1:]), a.dtype)
+    x, y = jax.tree.map(like, data)
 
     def call(x, key, state):
         draw = model.member(0)(x, key=key, index=None, state=state)
         return dataclasses.replace(draw, state=None)
 
-    draw = eqx.filter_eval_shape(call, batch, jax.random.key(0), state)
-    likelihood.check_targets(y, jax.tree.leaves(draw.output)[0].shape[-1])
+    draw = eqx.filter_eval_shape(call, x, jax.random.key(0), state)
+    likelihood.check_targets(data[1], jax.tree.leaves(draw.output)[0].shape[-1])
+    check_one_each(eqx.filter_eval_shape(likelihood.log_prob, draw.output, y), num_rows)
     return draw
 
 

@@ -25,10 +25,9 @@ from functions.small_networks import (
 )
 
 from ornstein import nn
-from ornstein.functions import ImplicitBNN, MeanField
+from ornstein.functions import ImplicitBNN, MCDropout, MeanField, ODENet
 from ornstein.functions._layers import (
     ScaledInputs,
-    dealt,
     replace_layers,
     with_inputs_scaled,
 )
@@ -129,8 +128,8 @@ def test_a_layer_is_dense_with_scaled_weights(name: str):
     check(with_inputs_scaled(layer, z[0], z_bias[0]), *of_all)
     check(ScaledInputs(layer, z[0]), of_all[0], ones)
     check(with_inputs_scaled(layer, z[0]), of_all[0], ones)
-    check(ScaledInputs(layer, dealt(z, layer), dealt(z_bias, layer)), z, z_bias)
-    check(ScaledInputs(layer, dealt(z, layer)), z, ones)
+    check(ScaledInputs(layer, nn.PerRow(z), nn.PerRow(z_bias)), z, z_bias)
+    check(ScaledInputs(layer, nn.PerRow(z)), z, ones)
 
 
 def test_transposed_convolutions_fold_too():
@@ -372,6 +371,54 @@ def test_a_users_own_module_has_a_noise_on_each_layer():
         np.testing.assert_allclose(found[i], expected, rtol=1e-4, atol=1e-5)
 
 
+class OfOurLayers(eqx.Module):
+    """A user's own module of this package's layers, which take rows, or one."""
+
+    first: nn.Linear
+    last: nn.Linear
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.last(jax.nn.relu(self.first(x)))
+
+
+@pytest.mark.parametrize("adapted", [lambda n: n, nn.PerExample], ids=["own", "vmap"])
+@pytest.mark.parametrize("function", [MCDropout, implicit])
+def test_rows_of_an_own_module_of_our_layers_meet_their_own_noise(
+    function, adapted, unchecked
+):
+    """As the package's network of the same layers. Catches (seen) each row with the
+    noise of all, in an output of (rows, rows, outputs) that training takes for draws.
+    """
+    mlp = nn.MLP(3, 2, [4], activation=jax.nn.relu, key=jr.key(0))
+    own = adapted(OfOurLayers(*mlp.layers))
+    with jax.numpy_rank_promotion("allow"):  # as users have it
+        found, expected = (outputs(function(n), X[:6], jr.key(2)) for n in (own, mlp))
+    assert found.shape == (6, 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+class VmappedOurs(eqx.Module):
+    """Hides the rows from a layer of ours."""
+
+    inner: nn.Linear
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return jax.vmap(self.inner)(x)
+
+
+def test_a_map_over_rows_inside_a_module_hides_their_noise():
+    """Catches (seen) an output of (rows, rows, outputs)."""
+    hidden = VmappedOurs(nn.Linear(3, 2, key=jr.key(0)))
+    with pytest.raises(ValueError, match=r"shape \(3,\), and noise of each of 6 rows"):
+        implicit(hidden)(jnp.asarray(X[:6]), key=jr.key(1))
+
+
+@pytest.mark.parametrize("function", [MCDropout, implicit])
+def test_a_network_that_solves_over_depth_is_refused(function):
+    with pytest.raises(ValueError, match="`ODENet` solves over depth"):
+        function(ODENet.for_vectors(3, 1, key=jr.key(0)))
+
+
 class Vmapped(eqx.Module):
     """Maps over its rows by itself; as many features as the batch has rows."""
 
@@ -439,7 +486,7 @@ BAD: dict[str, tuple[Any, str]] = {
         lambda: implicit(Vmapped(eqx.nn.Linear(3, 3, key=jr.key(0))))(
             jnp.ones((3, 3)), key=jr.key(0)
         ),
-        "wrap the network in `ornstein.nn.PerExample`",
+        "wrap it in `ornstein.nn.PerExample`",
     ),
 }
 

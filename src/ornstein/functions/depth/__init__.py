@@ -8,6 +8,7 @@ from ._ablation import (
 from ._hidden_units import DepthState as DepthState, report_of as report_of
 from ._integrator import (
     Integrator as Integrator,
+    check_calls_layers as check_calls_layers,
     has_integrator as has_integrator,
     with_solver as with_solver,
 )

@@ -110,6 +110,21 @@ def has_integrator(model: Any) -> bool:
     return any(map(_is_integrator, nodes))
 
 
+def check_calls_layers(network: Any) -> None:
+    """Refuse a network whose layers cannot be replaced by layers with noise.
+
+    Raises:
+        ValueError: if it solves a differential equation over depth, whose layers take
+            their weights and time in parts.
+    """
+    if has_integrator(network):
+        raise ValueError(
+            f"`{type(network).__name__}` solves over depth, where layers are used in "
+            "parts, and noise on a layer's inputs needs the whole: use "
+            "`ornstein.MeanField` or `ornstein.Ensemble`."
+        )
+
+
 def replace_integrators(model: _Model, **changes: Any) -> _Model:
     """The model with these fields of every `Integrator` changed."""
     return jax.tree.map(

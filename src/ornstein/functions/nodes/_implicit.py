@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from ..._kinds import check_key
 from ..._types import Array, Float, PRNGKeyArray, PyTree
 from ...network import Network, as_network, call_network
-from ...nn import layers_of, num_inputs
+from ...nn import PerRow, layers_of, num_inputs
 from .._base import (
     NOISE,
     AbstractRandomFunction,
@@ -26,10 +26,11 @@ from .._base import (
     label_tree,
     no_local_kl,
 )
-from .._layers import ScaledInputs, dealt, replace_layers, with_inputs_scaled
+from .._layers import ScaledInputs, replace_layers, with_inputs_scaled
 from .._noise_scale import median_entry
 from .._posterior_parts import KLEstimate, PosteriorParts
 from .._softplus import softplus_inverse
+from ..depth import check_calls_layers
 from ..weights import Deterministic
 from ._node_noise import AbstractNodeKL, MixtureMeanKL, MonteCarloKL, NodeMixture
 
@@ -91,6 +92,7 @@ class ImplicitBNN(AbstractRandomFunction):
         key: PRNGKeyArray,
     ):
         self.network = as_network(network)
+        check_calls_layers(self.network)
         check_key(key)
         _check_mixture(num_components, prior_scale, init_spread, init_scale)
         self.prior_scale, self.bias_noise = prior_scale, bias_noise
@@ -217,11 +219,8 @@ class ImplicitBNN(AbstractRandomFunction):
         layers = layers_of(self.network)
         scales, bias_scales = self._split(z)
         if z.ndim == 2:
-            scales = [dealt(*pair) for pair in zip(scales, layers, strict=True)]
-            bias_scales = [
-                None if value is None else dealt(value, layer)
-                for value, layer in zip(bias_scales, layers, strict=True)
-            ]
+            scales = [PerRow(value) for value in scales]
+            bias_scales = [None if v is None else PerRow(v) for v in bias_scales]
         noisy = [
             ScaledInputs(*parts)
             for parts in zip(layers, scales, bias_scales, strict=True)

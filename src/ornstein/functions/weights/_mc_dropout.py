@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ..._types import Array, PRNGKeyArray, PyTree
 from ...network import Network, as_network, call_network
-from ...nn import Layer, layers_of, num_inputs
+from ...nn import Layer, PerRow, layers_of, num_inputs
 from .._base import (
     WEIGHTS,
     AbstractRandomFunction,
@@ -20,8 +20,9 @@ from .._base import (
     label_tree,
     no_local_kl,
 )
-from .._layers import ScaledInputs, dealt, replace_layers
+from .._layers import ScaledInputs, replace_layers
 from .._posterior_parts import PosteriorParts
+from ..depth import check_calls_layers
 
 
 class MCDropout(AbstractRandomFunction):
@@ -71,6 +72,7 @@ class MCDropout(AbstractRandomFunction):
                     f"`{name}` is the fraction of inputs dropped, at least 0 and below "
                     f"1, got {value}: start from 0.1."
                 )
+        check_calls_layers(self.network)
         num_layers = len(layers_of(self.network))
         if num_layers == 0 or (num_layers == 1 and self.input_rate == 0 < self.rate):
             raise ValueError(
@@ -130,4 +132,4 @@ def _drop_inputs(
     rows = () if num_rows is None else (num_rows,)
     keep = jax.random.bernoulli(key, 1 - rate, (*rows, num_inputs(layer)))
     mask = jnp.where(keep, 1 / (1 - rate), 0.0)
-    return ScaledInputs(layer, mask if num_rows is None else dealt(mask, layer))
+    return ScaledInputs(layer, mask if num_rows is None else PerRow(mask))

@@ -73,7 +73,8 @@ class LocalReparameterised(AbstractWeightNoise):
 
     An output has mean $\mu^\top x + \mu_b$ and variance $(\sigma^2)^\top x^2 +
     \sigma_b^2$, and is drawn from that normal for each row by itself. Exact for linear
-    layers. The pixels of a convolution share their weights, and so are correlated,
+    layers that meet each row once. Where one meets a row at several places (pixels of
+    a convolution, times, tokens), these share its weights, and so are correlated,
     which this leaves out: there it is an approximation, and `Flipout` is exact.
     Parameters outside such layers are drawn once for all rows.
 
