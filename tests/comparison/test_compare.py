@@ -18,6 +18,7 @@ from ornstein.comparison import Comparison, MethodScores
 from ornstein.comparison._compare import OWN, _with_effort
 from ornstein.recipe import SampleRecipe, table_recipe
 
+TINY = {"steps": 20, "test_draws": 1}
 FEW = {"mean-field": {"steps": 200, "test_draws": 4}}
 
 
@@ -39,6 +40,44 @@ def test_scores_are_scikit_learns():
     assert linear.scores["accuracy"] == np.mean(probs.argmax(1) == y)
     auroc = roc_auc_score(y, probs, multi_class="ovr")
     assert linear.scores["auroc"] == pytest.approx(auroc, abs=1e-6)
+
+
+def test_kinds_of_columns_are_those_of_all_rows():
+    """Of a floor that is a number in 37 rows of 40, as `ornstein train` reads it, and a
+    column with a gap. Catches (seen) folds that are refused, for one `G` among numbers
+    is a slip and none makes the next `G` one; and medians or categories of held rows.
+    """
+    rng = np.random.default_rng(0)
+    floor = np.array([*(["1", "2", "3"] * 13)[:37], "G", "G", "G"])
+    area = rng.lognormal(size=40)
+    area[[3, 17]] = np.nan
+    y = (floor == "G") + rng.normal(size=40)
+    frame = pd.DataFrame({"floor": floor, "area": area})
+    found = orn.compare(
+        frame, y, methods=["linear", "deterministic"], options={"deterministic": TINY}
+    )
+    nll = np.zeros(40)
+    for kept, held in KFold(5, shuffle=True, random_state=0).split(floor):
+        fill = np.nanmedian(area[kept])
+        columns = [np.where(np.isnan(area), fill, area)]
+        columns += [np.isnan(area)] * int(np.isnan(area[kept]).any())
+        counts = {text: np.sum(floor[kept] == text) for text in "123G"}
+        columns += [floor == text for text, count in counts.items() if count > 1]
+        x = np.stack(columns, axis=1).astype(float)
+        scaler = StandardScaler().fit(x[kept])
+        model = BayesianRidge().fit(scaler.transform(x[kept]), y[kept])
+        mean, std = model.predict(scaler.transform(x[held]), return_std=True)
+        nll[held] = -norm.logpdf(y[held], mean, std)
+    linear, ours = found.methods
+    np.testing.assert_allclose(linear.nll, nll, rtol=1e-3, atol=1e-4)
+    assert np.isfinite(ours.nll).all()
+
+
+def test_columns_of_one_name_are_said():
+    """Catches an error of pandas', for kinds are seen before a method looks."""
+    frame = pd.DataFrame(np.zeros((9, 2)), columns=[1, "1"])
+    with pytest.raises(ValueError, match="two columns of one name, '1'"):
+        orn.compare(frame, np.arange(9) / 2, methods=["linear"])
 
 
 def test_scores_of_numbers():
@@ -88,6 +127,10 @@ def test_advice_names_what_is_level():
         ({"task": "ranking"}, "'classification' or 'regression'"),
         ({"y": np.zeros(150)}, "one class alone"),
         ({"y": np.r_[np.zeros(149), 1]}, "A class has 1 rows"),
+        (
+            {"x": np.ones((3, 1)), "y": np.array([0.5, 1.5, 2.5]), "num_folds": 2},
+            "`num_folds` 2 of 3 rows leave a single one to learn from",
+        ),
     ],
 )
 def test_wrong_arguments_are_said(change, said):

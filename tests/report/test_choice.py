@@ -18,6 +18,8 @@ NOISE = np.random.default_rng(0).normal(size=NUM)
 NOISE = (NOISE - NOISE.mean()) / NOISE.std(ddof=1)
 """Of mean 0 and standard deviation 1: the mean of a multiple has a known error."""
 SHARED = np.random.default_rng(1).normal(size=NUM)
+Per = float | np.ndarray
+"""Of each row, or of all."""
 
 
 def sheet(
@@ -87,7 +89,7 @@ def test_what_speaks_against_the_best_is_said():
     assert "But the" not in said(sheet(0.0, 0.0), sheet(0.5))
 
 
-@pytest.mark.parametrize("what", ["split", "rows", "infinite"])
+@pytest.mark.parametrize("what", ["split", "rows", "infinite", "densities"])
 def test_runs_without_rows_in_common_are_not_compared(what: str):
     """Catches (seen) a difference of means of two splits, or of what is no number."""
     one, two = sheet(0.0), sheet(1.0)
@@ -101,9 +103,41 @@ def test_runs_without_rows_in_common_are_not_compared(what: str):
         record = two.record
         object.__setattr__(record, "kept", None)
         match = "run b and run a are not paired: test rows are not known"
+    elif what == "densities":
+        for record in (one.record, two.record):
+            rows = record.kept.rows._replace(kind="other")
+            object.__setattr__(record, "kept", KeptRows(rows))
+        match = "run b and run a are not paired: only densities are known"
     else:
         two.rows.columns["log_prob"][3] = -np.inf
     assert said(one, two).startswith("That cannot be told from these folders: " + match)
+
+
+def series(gain: Per, num_values: Per, *values: str, column="id") -> Sheet:
+    one = sheet(0.0, 0.3)
+    columns = one.rows.columns  # type: ignore[union-attr]
+    assert isinstance(columns, dict)
+    columns["log_prob"] = columns["log_prob"] + gain
+    columns["num_values"] = num_values + np.zeros(NUM)
+    known = SimpleNamespace(
+        task="series", source=None, y_scaling=None, target_names=values
+    )
+    object.__setattr__(one.record, "known", known)
+    one.record.config["recipe"]["series"] = {"series": column}
+    return one
+
+
+def test_series_of_other_columns_are_not_compared():
+    """Of one file, with as many values of each. Catches (seen) a run of the rain that
+    is taken before one of the temperature, and series that other columns tell apart."""
+    for other, match in [
+        (series(1.0, 5, "rain"), "another target"),
+        (series(1.0, 5, "temp", "rain"), "another target"),
+        (series(1.0, 5, "temp", column="place"), "another series"),
+    ]:
+        assert f"not paired: {match}." in said(series(0.0, 5, "temp"), other)
+    for other in (series(1.0, 5, "temp"), series(1.0, 5)):  # not known of every run
+        assert said(series(0.0, 5, "temp"), other).startswith("run b: on 400")
 
 
 def test_series_count_by_their_values():
@@ -111,17 +145,8 @@ def test_series_count_by_their_values():
     the long ones, worse by 1 of the short ones, and so better by (20 - 5) / 105.
     Catches (seen) a mean over series, by which run b was taken, and "a row"."""
     long = np.arange(NUM) % 2 == 0
-    sheets = []
-    for gain in (np.where(long, 0.2, -1.0), 0.0):
-        one = sheet(0.0, 0.3)
-        columns = one.rows.columns  # type: ignore[union-attr]
-        assert isinstance(columns, dict)
-        columns["log_prob"] = columns["log_prob"] + gain
-        columns["num_values"] = np.where(long, 100, 5)
-        known = SimpleNamespace(task="series", source=None, y_scaling=None)
-        object.__setattr__(one.record, "known", known)
-        sheets.append(one)
-    text = said(*sheets)
+    gains = np.where(long, 0.2, -1.0), 0.0
+    text = said(*(series(gain, np.where(long, 100, 5)) for gain in gains))
     assert text.startswith("run a: on 400 test rows")
     assert "below that of run b by 0.1429" in text
     assert "nats a value" in text

@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 from PIL import Image
 from report.page import Page
+from scipy.stats import norm
 
-from ornstein.data import Data, Split
-from ornstein.likelihood import Categorical, Gaussian
+from ornstein.data import Column, Data, Series, Split, Standardisation
+from ornstein.evaluation import evaluate
+from ornstein.likelihood import Categorical, Cauchy, Gaussian, OverTime
 from ornstein.prediction import Prediction
 from ornstein.report import KeptRows, load_rows, read_run, save_rows, write_report
 from ornstein.report._errors import bins_of, ece_error, quantile_error
 from ornstein.report.page import Ids
-from ornstein.report.rows import _judged, judge_rows
+from ornstein.report.rows import _example, _judged, judge_rows
 from ornstein.report.sections import Sheet, comparison
 from ornstein.report.sections._comparison import why_not_paired
 
@@ -94,6 +96,89 @@ def test_errors_of_calibration_are_the_bootstraps(what: str):
     said = ece_error(confidence, is_right) if what == "ece" else quantile_error(cdf)
     again = [score(rng.integers(0, 2000, 2000)) for _ in range(400)]
     assert said == pytest.approx(np.std(again), rel=0.15)
+
+
+def test_the_error_of_calibration_counts_rows_and_not_their_values():
+    """Of 40 series with an offset each, some of their values not observed. Catches
+    (seen) values that count as rows: an error of a fifteenth, and gaps in the mask."""
+    rng = np.random.default_rng(0)
+    offset, noise = rng.normal(0.5, 0.9, (40, 1)), rng.normal(0, 0.4, (40, 300))
+    cdf = np.asarray(norm.cdf(offset + noise))
+    mask = rng.uniform(size=cdf.shape) < rng.uniform(0.2, 1, (40, 1))
+    cdf = np.where(mask, cdf, np.nan)
+    levels = np.arange(1, 20) / 20
+
+    def calibration(rows: np.ndarray) -> float:
+        values = cdf[rows][mask[rows]]
+        return float(np.mean([abs(np.mean(values <= p) - p) for p in levels]))
+
+    again = [calibration(rng.integers(0, 40, 40)) for _ in range(400)]
+    assert quantile_error(cdf, mask) == pytest.approx(np.std(again), rel=0.15)
+    assert quantile_error(cdf[mask]) < 0.2 * np.std(again)
+
+
+def test_series_without_a_mean_are_numbers():
+    """A Cauchy's. Catches (seen) rows of which densities alone are kept, so that two
+    such runs were not compared, and errors of values as if each were a row."""
+    rng = np.random.default_rng(0)
+    values = (rng.normal(size=(30, 1, 1)) + rng.normal(size=(30, 5, 1))).astype("f4")
+    mask = rng.uniform(size=values.shape) < 0.8
+    mask[:, 0] = True
+    ts = np.broadcast_to(np.arange(5, dtype=np.float32), (30, 5))
+    series = Series(ts, np.where(mask, values, 0), mask)
+    split = Split(series, series)
+    data = Data("own", "series", split, split, target_names=("a",))
+    outputs = jnp.asarray(rng.normal(size=(4, 30, 5, 1)), jnp.float32)
+    prediction = Prediction(outputs, OverTime(Cauchy(0.5)))
+    rows, result = judge_rows(prediction, data), evaluate(prediction, series)
+    assert rows.kind == "numbers"
+    counts = rows.columns["num_values"].astype(float)
+    assert counts.tolist() == mask.sum((1, 2)).tolist()
+    mse = np.sum(rows.columns["squared_error"] * counts) / counts.sum()
+    assert math.sqrt(mse) == pytest.approx(float(result["rmse"]), rel=1e-5)
+    inside = np.mean(np.abs(rows.cdf - 0.5) <= 0.45)
+    assert inside == pytest.approx(float(result["coverage_90"]))
+    assert "epistemic" not in rows.columns
+    cdf = np.asarray(prediction.cdf(series), float)
+    assert rows.errors["calibration_error"] == quantile_error(cdf, mask)
+
+
+@pytest.mark.parametrize("classes", [(0, 2), (2,)])
+def test_classes_without_a_test_row_do_not_warn(classes: tuple[int, ...]):
+    """Catches (seen) NumPy's words on a logarithm of 0, and a constant guess of -0."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.array(classes, np.int32), 6)
+    split = Split(rng.normal(size=(len(y), 2)).astype(np.float32), y)
+    data = Data(
+        "own",
+        "classification",
+        split,
+        split,
+        num_classes=3,
+        class_names=("a", "b", "c"),
+    )
+    logits = jnp.asarray(rng.normal(size=(4, len(y), 3)), jnp.float32)
+    rows = judge_rows(Prediction(logits, Categorical()), data)
+    assert rows.constants["nll"] == pytest.approx(math.log(len(classes)))
+    assert math.copysign(1, rows.constants["nll"]) == 1
+    gain = rows.columns["log_prob"].mean() + math.log(len(classes))
+    assert rows.constants["nll_gain"] == pytest.approx(gain, rel=1e-5)
+
+
+def test_dates_of_examples_are_their_days():
+    """Catches (seen) midnight that single precision puts into the day before."""
+    days = np.arange(18_000, 20_500, 7.0)[:, None]
+    scaling = Standardisation.fit(days)
+    raw = np.ravel(scaling.undo(scaling.apply(days)))
+    column = Column("day", "date")
+    expected = [str(np.datetime64(int(day), "D")) for day in days[:, 0]]
+    assert [_example._cell(column, value) for value in raw] == expected
+
+
+def test_numbers_of_examples_have_no_power_of_ten():
+    """Catches (seen) 9999.7 as 1e+04."""
+    shown = [_example._written(value) for value in (9999.4, 9999.7, -9999.7, 1e4)]
+    assert shown == ["9999", "10,000", "-10,000", "10,000"]
 
 
 def test_examples_are_at_the_ends_and_named(classes: Path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ import numpy as np
 import pytest
 
 from ornstein.cli import main
-from ornstein.cli._sweep import _jobs
+from ornstein.cli._flags import flags_of
+from ornstein.cli._main import COMMANDS
+from ornstein.cli._parse import parse
+from ornstein.cli._sweep import _args, _jobs
 from ornstein.sweep import Grid
 from ornstein.sweep._folder import SweepFolder, at_work
 
@@ -81,6 +85,18 @@ def test_what_cannot_be_is_one_sentence_and_nothing_runs(case: str, tmp_path, ca
     assert error.startswith("ornstein: ")
     assert error.count("\n") == 1
     assert not out.exists()
+
+
+def test_the_guides_value_of_several_words_is_taken():
+    """Catches (seen) an option whose widths are one word, joined by hyphens."""
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "sweep.md"
+    over = re.findall(r'--over "(.*?)"', guide.read_text())
+    assert over
+    flags = flags_of(COMMANDS["train"])
+    start = ["train", "--data", "a.csv", "--target", "y"]
+    cells = Grid.parse(over)
+    given = [parse([*start, *_args(cell, flags)], COMMANDS) for cell in cells]
+    assert [run.recipe.data.features for run in given] == [("area", "rooms"), ("area",)]
 
 
 def until(condition) -> None:

@@ -1,5 +1,6 @@
 """Every method on the same folds of a table."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +10,9 @@ import numpy as np
 
 from .._sentence import OptionError
 from .._types import Float, Shaped
-from ..data import Standardisation, check_scaling
+from ..data import Standardisation, TableEncoding, check_scaling
 from ..metrics import auroc, ece
-from ..recipe import SampleRecipe, table_inputs, table_methods, table_recipe
+from ..recipe import SampleRecipe, table_methods, table_recipe
 from ..sampling import StuckChainError
 from ..sklearn import BayesianClassifier, BayesianRegressor
 from ..train import NonFiniteError
@@ -31,6 +32,7 @@ _LEAST = 1e-7
 _MOST_CLASSES = 20
 """Different whole numbers; more are numbers, unless `task` says otherwise."""
 _FAILURES = (NonFiniteError, StuckChainError, FloatingPointError)
+_NAME = "The table"
 _LEVEL = 0.9
 _Z = 1.6448536269514722
 
@@ -42,6 +44,7 @@ class _Fold(NamedTuple):
 
     Attributes:
         frame: all of them.
+        encoding: kinds of columns as all rows have them, the rest of the training rows.
         y: class numbers or numbers of all.
         kept: numbers of the training rows.
         held: numbers of the others.
@@ -50,6 +53,7 @@ class _Fold(NamedTuple):
     """
 
     frame: "pd.DataFrame"
+    encoding: TableEncoding
     y: np.ndarray
     kept: np.ndarray
     held: np.ndarray
@@ -120,7 +124,10 @@ def compare(
             f"`x` has {len(frame)} rows and `y` has {len(y)}: give one for each."
         )
     dealt = splitter(num_folds, shuffle=True, random_state=seed).split(labels, labels)
-    folds = [_Fold(frame, labels, *each, seed, is_classes) for each in dealt]
+    folds = []
+    for kept, held in dealt:
+        encoding = TableEncoding.learned(frame, list(frame.columns), kept, _NAME)[0]
+        folds.append(_Fold(frame, encoding, labels, kept, held, seed, is_classes))
     num_classes = 0 if classes is None else len(classes)
     found: list[MethodScores] = []
     failed: dict[str, str] = {}
@@ -187,6 +194,13 @@ def _check(y: np.ndarray, task: str, num_folds: int, effort: float) -> bool:
     if not 0 < effort < float("inf"):
         raise OptionError("{effort} must be positive, got {}: 1 is usual.", effort)
     if task == "regression":
+        if len(y) - math.ceil(len(y) / num_folds) < 2:
+            raise OptionError(
+                "{num_folds} {} of {} rows leave a single one to learn from, and a "
+                "regression takes two: give more rows.",
+                num_folds,
+                len(y),
+            )
         return False
     counts = np.unique(y, return_counts=True)[1]
     if len(counts) < 2:
@@ -242,7 +256,13 @@ def _frame(x: Any) -> "pd.DataFrame":
     import pandas as pd
 
     if isinstance(x, pd.DataFrame):
-        return x.rename(columns=str).reset_index(drop=True)
+        frame = x.rename(columns=str).reset_index(drop=True)
+        twice = frame.columns[frame.columns.duplicated()]
+        if len(twice):
+            raise ValueError(
+                f"`x` has two columns of one name, {twice[0]!r}: rename one."
+            )
+        return frame
     x = np.asarray(x)
     if x.ndim != 2 or 0 in x.shape:
         raise ValueError(
@@ -257,7 +277,8 @@ def _of_own(method: str, fold: _Fold, effort: float, options: dict) -> _Part:
     kind = BayesianClassifier if fold.is_classes else BayesianRegressor
     scaled = _with_effort(method, len(fold.kept), effort, options)
     model: Any = kind(method, options=scaled, random_state=fold.seed)
-    model.fit(fold.frame.iloc[fold.kept], fold.y[fold.kept])
+    kept = fold.kept
+    model._fit(fold.frame.iloc[kept], fold.y[kept], None, encoding=fold.encoding)
     rows, y = fold.frame.iloc[fold.held], fold.y[fold.held]
     if fold.is_classes:
         probs = model.predict_proba(rows)
@@ -294,14 +315,14 @@ def _with_effort(
 def _of_baseline(baseline: Baseline, fold: _Fold) -> _Part:
     start = time.perf_counter()
     kept, held = fold.frame.iloc[fold.kept], fold.frame.iloc[fold.held]
-    encoding, raw, _ = table_inputs(kept, list(kept.columns), is_asked=False)
+    encoding, raw = fold.encoding, fold.encoding.apply(kept, _NAME)[0]
     scaling = Standardisation.fit(raw)
     check_scaling(scaling, raw, "x", encoding.feature_names)
     y, truth = fold.y[fold.kept], fold.y[fold.held]
     predict = fit_baseline(
         baseline, scaling.apply(raw), y, seed=fold.seed, is_classes=fold.is_classes
     )
-    found = predict(scaling.apply(encoding.apply(held, "x")[0]))
+    found = predict(scaling.apply(encoding.apply(held, _NAME)[0]))
     seconds = time.perf_counter() - start
     if fold.is_classes:
         return _Part(_nll(found, truth), found, seconds)

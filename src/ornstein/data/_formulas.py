@@ -3,15 +3,15 @@
 import re
 
 _IS_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_IS_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_IS_NUMBER = re.compile(r"[+-]?(?=[\d.,]*\d)[\d.,]+([eE][+-]?\d+)?")
 
 
 def escaped(text: str) -> str:
     """Text for a cell of a CSV file: a quote before what would be a formula.
 
     Spreadsheets run cells that begin with one of = + - @, a tab or a carriage return,
-    and take what follows a quote as text. Numbers stay as they are, and `unescaped` is
-    the inverse.
+    and take what follows a quote as text. Numbers stay as they are, with decimals after
+    a point or a comma, and `unescaped` is the inverse.
 
     References:
         OWASP, *CSV Injection*, owasp.org/www-community/attacks/CSV_Injection.

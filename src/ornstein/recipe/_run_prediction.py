@@ -139,7 +139,12 @@ class RunPrediction:
 
 def _beside(given: dict[str, list], said: dict[str, list]) -> dict[str, list]:
     """Both; what is given and called as something said is an input by its name."""
-    named = {f"{n} (input)" if n in said else n: cells for n, cells in given.items()}
+    named: dict[str, list] = {}
+    for name, cells in given.items():
+        own = name
+        while own in said or own in named or (own != name and own in given):
+            own += " (input)"
+        named[own] = cells
     return {**named, **said}
 
 

@@ -40,16 +40,22 @@ def bins_of(confidence: Float[np.ndarray, " rows"]) -> np.ndarray:
     return np.clip(np.ceil(confidence * NUM_BINS).astype(int) - 1, 0, NUM_BINS - 1)
 
 
-def quantile_error(cdf: Float[np.ndarray, " values"]) -> float:
-    """The standard error over values of `metrics.regression_calibration_error`.
+def quantile_error(
+    cdf: Float[np.ndarray, "rows ..."], mask: Bool[np.ndarray, "rows ..."] | None = None
+) -> float:
+    """The standard error over rows of `metrics.regression_calibration_error`.
 
     Args:
         cdf: the predictive distribution function at each target.
+        mask: of the targets that were observed; by default all.
     """
+    mask = np.ones(cdf.shape, bool) if mask is None else mask
     levels = np.linspace(0, 1, _NUM_LEVELS + 2)[1:-1]
-    shares = np.array([np.mean(cdf <= level) for level in levels])
+    shares = np.array([np.mean(cdf[mask] <= level) for level in levels])
     signs = np.sign(shares - levels)
-    gaps = np.zeros(len(cdf))
+    gaps = np.zeros(cdf.shape)
     for level, sign in zip(levels, signs, strict=True):
         gaps += sign * ((cdf <= level) - level)
-    return mean_and_error(gaps / _NUM_LEVELS)[1]
+    axes = tuple(range(1, mask.ndim))
+    totals = np.sum(np.where(mask, gaps / _NUM_LEVELS, 0.0), axis=axes)
+    return mean_and_error(totals, np.sum(mask, axis=axes))[1]

@@ -17,7 +17,14 @@ from sklearn.utils.validation import (
 )
 
 from .._types import Float, Shaped
-from ..data import Data, Split, Standardisation, check_scaling, standardised
+from ..data import (
+    Data,
+    Split,
+    Standardisation,
+    TableEncoding,
+    check_scaling,
+    standardised,
+)
 from ..recipe import (
     TableFit,
     TablePrediction,
@@ -74,8 +81,22 @@ class AbstractBayesianEstimator(BaseEstimator):
             weight: of these rows.
         """
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Learn: sets `fit_` and `encoding_`."""
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        encoding: TableEncoding | None = None,
+    ) -> None:
+        """Learn: sets `fit_` and `encoding_`.
+
+        Args:
+            X: an array or a table.
+            y: targets.
+            sample_weight: of each row.
+            encoding: of the table; by default it is learned from these rows.
+        """
         vars(self).pop("fit_", None)  # what fails answers nothing
         self._draws()
         frame, y, is_text = self._training_table(X, y)
@@ -85,12 +106,15 @@ class AbstractBayesianEstimator(BaseEstimator):
         counts = weight > 0
         frame, weight = frame[counts], weight[counts]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        encoding, x, notes = table_inputs(
-            frame,
-            list(frame.columns),
-            is_asked=not is_text,
-            weights=None if np.all(weight == 1) else weight,
-        )
+        if encoding is None:
+            encoding, x, notes = table_inputs(
+                frame,
+                list(frame.columns),
+                is_asked=not is_text,
+                weights=None if np.all(weight == 1) else weight,
+            )
+        else:
+            x, notes = encoding.apply(frame, NAME)
         for note in notes:
             warnings.warn(str(note), UserWarning, stacklevel=3)
         if not encoding.feature_names:

@@ -33,10 +33,12 @@ def with_error(value: Number | None, error: Number | None) -> tuple[str, str]:
 
     Args:
         value: any.
-        error: its standard error, if that is known.
+        error: its standard error, if that is known: of one row it is NaN.
     """
-    if value is None or error is None or not math.isfinite(error) or error <= 0:
-        return number(value), "" if error is None else number(error, 2)
+    if error is None or not math.isfinite(error):
+        return number(value), ""
+    if value is None or error <= 0:
+        return number(value), number(error, 2)
     places = max(1 - math.floor(math.log10(error)), 0)
     if places > 8 or not math.isfinite(value):
         return number(value), number(error, 2)

@@ -97,7 +97,7 @@ def _said(
 
 def _written(value: float) -> str:
     """As people write numbers: no power of ten up to some billions."""
-    large = 1e4 <= abs(value) < 1e10
+    large = 9999.5 <= abs(value) < 1e10  # what four digits would round up to 1e+04
     return f"{value:,.0f}" if large else f"{value:.4g}"
 
 
@@ -146,8 +146,9 @@ def _cell(column: Column, value: float) -> str:
     if column.kind == "boolean":
         return "true" if value > _HALF else "false"
     if column.kind == "date":
-        seconds = np.datetime64(round(float(value) * 86_400), "s")
-        return str(seconds.astype("datetime64[D]"))
+        # To ten minutes: single precision is seconds off, at midnight into another day.
+        minutes = np.datetime64(10 * round(float(value) * 144), "m")
+        return str(minutes.astype("datetime64[D]"))
     return _written(_snapped(value))
 
 

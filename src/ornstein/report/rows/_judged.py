@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._types import Float
 from ...data import Data, Series, in_raw_units
-from ...likelihood import AbstractLocationScaleLikelihood, Categorical
+from ...likelihood import AbstractLocationScaleLikelihood, Categorical, of_one_value
 from ...metrics import mean_and_error, overconfidence_error
 from ...prediction import Prediction
 from .. import _errors
@@ -69,7 +69,7 @@ def judge_rows(prediction: Prediction, data: Data) -> JudgedRows:
     log_prob, num_units = map(np.asarray, prediction.row_scores(y))
     if isinstance(prediction.likelihood, Categorical):
         found = _of_classes(prediction, data)
-    elif prediction.outputs is not None and _is_real(prediction, data):
+    elif prediction.outputs is not None and _is_real(prediction):
         found = _of_numbers(prediction, data)
     else:
         found = JudgedRows("other", 0, np.zeros(0), {}, np.zeros(0), {}, {}, ())
@@ -100,9 +100,9 @@ def judge_rows(prediction: Prediction, data: Data) -> JudgedRows:
     )
 
 
-def _is_real(prediction: Prediction, data: Data) -> bool:
-    real = isinstance(prediction.likelihood, AbstractLocationScaleLikelihood)
-    return real or (data.task == "series" and prediction.summary is not None)
+def _is_real(prediction: Prediction) -> bool:
+    likelihood = of_one_value(prediction.likelihood)
+    return isinstance(likelihood, AbstractLocationScaleLikelihood)
 
 
 def _of_classes(prediction: Prediction, data: Data) -> JudgedRows:
@@ -110,6 +110,7 @@ def _of_classes(prediction: Prediction, data: Data) -> JudgedRows:
     guess, confidence = probs.argmax(1), probs.max(1)
     is_right = (guess == y) & ~np.isnan(probs).any(1)
     one_hot = np.arange(probs.shape[1]) == y[:, None]
+    shares = np.bincount(y) / len(y)
     columns = {
         "y": y,
         "guess": guess,
@@ -117,7 +118,7 @@ def _of_classes(prediction: Prediction, data: Data) -> JudgedRows:
         "entropy": np.asarray(prediction.entropy, np.float64),
         "aleatoric": np.asarray(prediction.aleatoric, np.float64),
         "epistemic": np.asarray(prediction.epistemic, np.float64),
-        "constant": np.log(np.bincount(y) / len(y))[y],
+        "constant": np.log(shares[y]),
     }
     errors = {
         "accuracy": _error(is_right),
@@ -131,11 +132,10 @@ def _of_classes(prediction: Prediction, data: Data) -> JudgedRows:
         draws = np.asarray(likelihood.probs(outputs), np.float64)
         top = np.take_along_axis(draws, guess[None, :, None], axis=-1)[..., 0]
         errors["overconfidence"] = overconfidence_error(top)
-    shares = np.bincount(y) / len(y)
     shares = shares[shares > 0]
-    constants = {
+    constants = {  # + 0.0: of one class alone the sum is -0
         "accuracy": float(shares.max()),
-        "nll": float(-np.sum(shares * np.log(shares))),
+        "nll": float(-np.sum(shares * np.log(shares))) + 0.0,
     }
     examples = examples_of(columns["entropy"], data, columns)
     return JudgedRows(
@@ -169,10 +169,9 @@ def _of_numbers(prediction: Prediction, data: Data) -> JudgedRows:
         first = lambda a: np.asarray(in_raw_units(a, data.y_scaling))[:, 0]
         columns |= {"y": first(values), "median": first(median)}
         columns |= {"lower": first(lower), "upper": first(upper)}
-    observed = cdf[mask]
     errors = {
         "coverage_90": error(holds)[1],
-        "calibration_error": _errors.quantile_error(observed),
+        "calibration_error": _errors.quantile_error(cdf, mask),
     }
     mse, mse_error = error(squared)
     if mse > 0:
@@ -193,7 +192,7 @@ def _of_numbers(prediction: Prediction, data: Data) -> JudgedRows:
     if data.task != "series":
         examples = examples_of(columns["width"], data, columns)
     return JudgedRows(
-        "numbers", 0, np.zeros(0), columns, observed, errors, constants, examples
+        "numbers", 0, np.zeros(0), columns, cdf[mask], errors, constants, examples
     )
 
 

@@ -80,7 +80,7 @@ def _is_sure(gain: float, error: float) -> bool:
 
 def _nats(gain: float, error: float) -> str:
     shown, said = with_error(gain, error)
-    return f"{shown} \N{PLUS-MINUS SIGN} {said} nats"
+    return f"{shown} \N{PLUS-MINUS SIGN} {said} nats" if said else f"{shown} nats"
 
 
 def _more_rows(gain: float, error: float, num_rows: int) -> list[str]:

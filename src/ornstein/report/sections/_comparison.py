@@ -16,7 +16,10 @@ from ._scores import SCORES, error_of, label_of
 
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _DATA_OPTIONS = ("data", "split", "test", "test_rows", "target")
-_SERIES_OPTIONS = ("time", "hold_out_by", "test_fraction", "test_seen", "lengths")
+_SERIES_OPTIONS = (
+    *("time", "series", "hold_out_by"),
+    *("test_fraction", "test_seen", "lengths"),
+)
 _ORDER = (
     "accuracy",
     "rmse_in_target_units",
@@ -175,8 +178,10 @@ def why_not_paired(first: Sheet, other: Sheet) -> str:
     one, two = first.rows, other.rows
     if one is None or two is None:
         return "not paired: test rows are not known"
-    if one.kind != two.kind or one.kind == "other":
+    if one.kind != two.kind:
         return "not paired: another kind of target"
+    if one.kind == "other":
+        return "not paired: only densities are known"
     if one.num_rows != two.num_rows:
         return f"not paired: {one.num_rows:,} and {two.num_rows:,} test rows"
     theirs = [s.record.known and s.record.known.source for s in (first, other)]
@@ -191,6 +196,9 @@ def why_not_paired(first: Sheet, other: Sheet) -> str:
     for part, name in options:
         if first.record.option(part, name) != other.record.option(part, name):
             return f"not paired: another {name.replace('_', ' ')}"
+    columns = [s.record.known and s.record.known.target_names for s in (first, other)]
+    if all(columns) and columns[0] != columns[1]:  # of series, whose y is not kept
+        return "not paired: another target"
     scalings = [s.record.known and s.record.known.y_scaling for s in (first, other)]
     if all(scalings) and np.size(scalings[0].scale) > 1:  # type: ignore[union-attr]
         scales = [np.asarray(scaling.scale) for scaling in scalings]  # type: ignore[union-attr]
