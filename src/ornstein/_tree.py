@@ -72,6 +72,13 @@ def _all_finite(arrays: list[Array]) -> Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in arrays]))
 
 
+def in_single(array: Any) -> Array:
+    """An array of JAX's, of half precision in single: counts and sums need more."""
+    array = jnp.asarray(array)
+    is_half = eqx.is_inexact_array(array) and jnp.finfo(array.dtype).bits < 32
+    return array.astype(jnp.float32) if is_half else array
+
+
 def on_device(tree: PyTree) -> PyTree:
     """Arrays of NumPy's as JAX's, in memory of their own, by no program at all."""
     put = lambda a: (

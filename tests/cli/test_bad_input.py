@@ -240,6 +240,10 @@ CASES = {
         "train --model ensemble --tune components --out new",
         "--num-components does nothing for --model ensemble",
     ),
+    "tune the nodes' rate of IVON": (
+        "train --model mean-field --optimiser ivon --tune noise-lr --out new",
+        "--noise-learning-rate",
+    ),
     "components for the batch": (
         "train --model implicit --batch-size 8 --tune components --out new",
         "8 rows cannot be dealt to 16 components",

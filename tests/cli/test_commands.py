@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from ornstein.cli import main
 from ornstein.cli.commands import _train
 from ornstein.nn.conv._forms import FORMS
 from ornstein.recipe import Keys, Recipe, prepare
-from ornstein.train import ProgressBar
+from ornstein.train import ProgressBar, Tuning
 
 TINY = "--epochs 4 --width 2 --drift-widths 2 --num-inducing 0 --dt 0.5 --num-draws 1"
 TINY += " --test-draws 3 --data toy/cos"
@@ -149,6 +150,49 @@ def test_interrupted_run_goes_on_to_the_same_end(run: Path, tmp_path, monkeypatc
     same = [by_hand(p)[1].model for p in (run, path)]
     for ours, theirs in zip(*map(jax.tree.leaves, same), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_result_says_which_epoch_the_weights_are_of(tmp_path: Path):
+    """Catches (seen) those of the best epoch that are called the last."""
+    path = tmp_path / "stopped"
+    options = (
+        "--data toy/cos --model deterministic --epochs 60 --width 4 --learning-rate 0.3"
+    )
+    options += " --validation-fraction 0.25 --patience 1 --test-draws 1"
+    assert main(["train", *options.split(), "--out", str(path)]) == 0
+    lines = (path / "metrics.jsonl").read_text().splitlines()
+    nll = [json.loads(line)["val_nll"] for line in lines]
+    assert len(nll) < 60
+    result = json.loads((path / "result.json").read_text())
+    assert result["weights"] == f"best epoch: {len(nll) - 1}"
+    assert result["num_epochs"] == len(nll)
+
+
+def test_the_table_of_trials_survives_a_resume(tmp_path: Path, monkeypatch):
+    """Catches (seen) a result of a run that was gone on with, or judged again, without
+    the trials that chose its recipe.
+    """
+    table = [{"learning_rate": 0.1, "val_nll": 0.5}, {"val_nll": math.inf}]
+
+    def found(prepared, names, **how):
+        return prepared.recipe, Tuning(table, {}, None)  # type: ignore[arg-type]
+
+    def interrupt(self, step, record):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ornstein.cli.commands._train.tune_recipe", found)
+    path = tmp_path / "tuned"
+    options = "--data toy/cos --model deterministic --epochs 2 --width 4 --tune lr"
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressBar, "advance", interrupt)
+        arguments = [*options.split(), "--test-draws", "1", "--out", str(path)]
+        assert main(["train", *arguments]) == 130
+    for _ in range(2):  # gone on with, and judged again
+        assert main(["train", "--resume", str(path)]) == 0
+        result = json.loads((path / "result.json").read_text())
+        assert result["tuning"] == [table[0], {"val_nll": None}]
+    (path / "tuning.json").write_text("[")
+    assert main(["train", "--resume", str(path)]) == 2
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import scipy.stats
 import sklearn.metrics
 
 from ornstein import metrics
+from ornstein.train.records import accuracy_and_ece, calibration_sums
 
 PROBS = np.asarray(jax.nn.softmax(2 * jr.normal(jr.key(0), (300, 4)), axis=-1))
 LABELS = np.asarray(jr.categorical(jr.key(1), jnp.log(PROBS), axis=-1))
@@ -76,6 +77,50 @@ def test_many_rows_are_added_up_without_drift():
     bins = metrics.reliability(probs, y)
     assert bins.confidence[-1] == pytest.approx(0.9985, abs=2e-5)
     assert int(bins.counts[-1]) == len(y)
+
+
+HALF = [np.float16, jnp.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_rows_of_half_precision_are_counted(dtype):
+    """As the same numbers in single precision. Catches (seen) bins that stop at 256
+    or 2,048 rows, and an ECE of 0 for 0.03."""
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0.5, 1, 20_000)
+    probs = np.stack([first, 1 - first], axis=1).astype(dtype)
+    y = (rng.uniform(size=len(first)) > first - 0.03).astype(int)
+    single = probs.astype(np.float32)
+    for metric in (
+        metrics.nll,
+        metrics.brier,
+        metrics.ece,
+        metrics.adaptive_ece,
+        metrics.classwise_ece,
+        metrics.max_calibration_error,
+    ):
+        assert float(metric(probs, y)) == pytest.approx(float(metric(single, y)))
+    assert metrics.ece(probs, y) == pytest.approx(0.03, abs=0.01)
+    assert int(metrics.reliability(probs, y).counts.sum()) == len(y)
+    sums = calibration_sums(jnp.asarray(probs), jnp.asarray(y))
+    found = accuracy_and_ece(np.asarray(sums, np.float64))
+    assert found["accuracy"] == pytest.approx(float(metrics.accuracy(single, y)))
+    assert found["ece"] == pytest.approx(float(metrics.ece(single, y)), abs=1e-4)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_uncertainty_of_half_precision(dtype):
+    """Catches (seen) sums over rows of infinity, and differences of rounded parts."""
+    draws = np.stack([PROBS, PROBS[:, ::-1]]).astype(dtype)
+    single = draws.astype(np.float32)
+    for metric in (metrics.split_entropy, metrics.pairwise_kl):
+        np.testing.assert_allclose(metric(draws), metric(single), rtol=1e-5)
+    confidence = np.full((3, 100_000), 0.75, dtype)
+    confidence[0] = 0.5
+    expected = metrics.overconfidence_error(confidence.astype(np.float64))
+    assert metrics.overconfidence_error(confidence) == pytest.approx(expected)
+    resampled = metrics.resampled_ece(confidence, confidence > 0.6, num_resamples=0)
+    np.testing.assert_allclose(resampled[0], [0.5, 0.25, 0.25], rtol=1e-6)
 
 
 def test_the_order_of_equal_rows_does_not_matter():

@@ -1,5 +1,6 @@
 """Metrics of regressors against quadrature and numbers worked out by hand."""
 
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
@@ -35,6 +36,37 @@ def test_sample_crps():
     many = metrics.sample_crps(quantiles[:, None], np.array([0.7]))
     exact = metrics.gaussian_crps(np.zeros(1), np.ones(1), np.array([0.7]))
     np.testing.assert_allclose(many, exact, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
+def test_numbers_of_half_precision(dtype):
+    """As the same numbers in single precision. Catches (seen) errors of 300 with an
+    RMSE of infinity, and ranks of 512 samples with a CRPS of NaN."""
+    rng = np.random.default_rng(0)
+    y = (100 * rng.normal(size=40)).astype(dtype)
+    samples = (100 * rng.normal(size=(512, 40))).astype(dtype)
+    std = np.full(40, 100, dtype)
+    wide = lambda a: a.astype(np.float32)
+    for found, expected in (
+        (metrics.rmse(y + std, -y), metrics.rmse(wide(y + std), wide(-y))),
+        (metrics.sample_crps(samples, y), metrics.sample_crps(wide(samples), wide(y))),
+        (
+            metrics.gaussian_crps(samples[0], std, y),
+            metrics.gaussian_crps(wide(samples[0]), wide(std), wide(y)),
+        ),
+    ):
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    means = (10 * samples).astype(dtype)
+    found = metrics.split_variance(means, means**0)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(
+        found, metrics.split_variance(wide(means), wide(means**0)), rtol=1e-5
+    )
+    cdf = rng.uniform(size=1_000).astype(dtype)
+    assert float(metrics.regression_calibration_error(cdf)) == pytest.approx(
+        float(metrics.regression_calibration_error(wide(cdf))), abs=1e-6
+    )
 
 
 def test_a_column_is_no_vector(unchecked):

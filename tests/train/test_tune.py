@@ -54,6 +54,17 @@ def test_grid_finds_the_rate_that_trains():
     assert tuning.fit.history["val_nll"][-1] == good
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_values_of_jaxs_are_numbers():
+    """Catches (seen) a grid of arrays: rates that are called as schedules."""
+    met = []
+    make = lambda setting: met.append(setting) or linear_model()
+    space = {"learning_rate": jnp.array([0.01, 0.1]), "depth": np.array([2])}
+    tuning = search(make, space, num_epochs=1)
+    assert [type(value) for value in met[0].values()] == [float, int]
+    assert tuning.fit.history["learning_rate"].shape == (1,)
+
+
 def best_nll_of_mean(rate: float) -> float:
     """Of 12 steps on (1 - slope)² / 2, judged by (slope - 1/2)² / 2."""
     mean, nlls = 0.0, []

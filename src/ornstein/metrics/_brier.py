@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from .._tree import in_single
 from .._types import Array, Float, Int
 from ._arrays import AnyArray
 
@@ -19,6 +20,6 @@ def brier(
         probs: class probabilities; rows sum to 1.
         y: class numbers.
     """
-    probs = jnp.asarray(probs)
+    probs = in_single(probs)
     one_hot = jax.nn.one_hot(y, probs.shape[1], dtype=probs.dtype)
     return jnp.mean(jnp.sum((probs - one_hot) ** 2, axis=1))

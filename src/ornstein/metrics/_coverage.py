@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from .._tree import in_single
 from .._types import Array, Float
 from ._arrays import AnyArray, check_like
 
@@ -40,7 +41,7 @@ def regression_calibration_error(
         cdf: each target's predictive distribution function at its value, $F_n(y_n)$.
         num_levels: $m$.
     """
-    values = jnp.asarray(cdf).ravel()
+    values = in_single(cdf).ravel()
     levels = jnp.linspace(0, 1, num_levels + 2, dtype=values.dtype)[1:-1]
     shares = jnp.mean(values[:, None] <= levels[None], axis=0)
     gap = jnp.mean(jnp.abs(shares - levels))

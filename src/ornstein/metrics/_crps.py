@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
+from .._tree import in_single
 from .._types import Array, Float
 from ._arrays import AnyArray, check_like
 
@@ -34,8 +35,8 @@ def gaussian_crps(
         ValueError: for another shape.
     """
     check_like(y, mean=mean, std=std)
-    std = jnp.asarray(std)
-    z = (jnp.asarray(y) - jnp.asarray(mean)) / std
+    std = in_single(std)
+    z = (in_single(y) - in_single(mean)) / std
     bracket = z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi)
     return std * bracket
 
@@ -62,9 +63,9 @@ def sample_crps(
             f"`samples` has shape {np.shape(samples)} and `y` {np.shape(y)}: give "
             "samples first, and then the shape of `y`."
         )
-    samples = jnp.sort(jnp.asarray(samples), axis=0)
+    samples = jnp.sort(in_single(samples), axis=0)
     num_samples = samples.shape[0]
     ranks = jnp.arange(1, num_samples + 1).reshape(-1, *(1,) * (samples.ndim - 1))
     weights = (2 * ranks - num_samples - 1).astype(samples.dtype)
     spread = jnp.sum(weights * samples, axis=0) / num_samples**2
-    return jnp.mean(jnp.abs(samples - jnp.asarray(y)[None]), axis=0) - spread
+    return jnp.mean(jnp.abs(samples - in_single(y)[None]), axis=0) - spread

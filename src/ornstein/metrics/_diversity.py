@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from .._tree import in_single
 from .._types import Array, Float
 from ._arrays import AnyArray
 
@@ -32,7 +33,7 @@ def pairwise_kl(probs: Float[AnyArray, "members rows classes"]) -> Float[Array, 
         probs: each member's class probabilities.
     """
     num_members, _, _ = _check(probs)
-    probs = jnp.asarray(probs)
+    probs = in_single(probs)
     log_probs = jnp.log(jnp.maximum(probs, jnp.finfo(probs.dtype).tiny))
     # The mean over the others of log p_i - log p_j, from the mean over all.
     gap = log_probs - jnp.mean(log_probs, axis=0, keepdims=True)

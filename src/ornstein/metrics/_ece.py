@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tree import in_single
 from .._types import Array, Bool, Float, Int
 from ._arrays import AnyArray
 
@@ -91,9 +92,8 @@ def adaptive_ece(
     confidence, is_right = _top(probs, y)
     num_rows = confidence.shape[0]
     order = jnp.argsort(confidence)
-    # Counts, and sums of them, need more than half precision.
-    precise = jnp.promote_types(confidence.dtype, jnp.float32)
-    confidence, is_right = (a[order].astype(precise) for a in (confidence, is_right))
+    confidence = confidence[order]
+    is_right = is_right[order].astype(confidence.dtype)
     is_new = jnp.diff(confidence, prepend=confidence[:1]) > 0
     of_group = functools.partial(
         jax.ops.segment_sum, segment_ids=jnp.cumsum(is_new), num_segments=num_rows
@@ -118,7 +118,7 @@ def classwise_ece(
         y: class numbers.
         num_bins: how many bins of equal width.
     """
-    probs, y = jnp.asarray(probs), jnp.asarray(y)
+    probs, y = in_single(probs), jnp.asarray(y)
     is_class = y[:, None] == jnp.arange(probs.shape[1])[None]
 
     def one_class(p, is_this):
@@ -174,7 +174,7 @@ def resampled_ece(
         Efron & Tibshirani (1993), "An introduction to the bootstrap", chapter 6.
     """
     # As `ece` has them: in double precision a confidence on an edge lies elsewhere.
-    bins = np.asarray(_equal_width(jnp.asarray(confidence), num_bins))
+    bins = np.asarray(_equal_width(in_single(confidence), num_bins))
     gaps = np.asarray(confidence, np.float64) - np.asarray(is_right)
     num_models, num_rows = gaps.shape
     rng = np.random.default_rng(0)
@@ -215,7 +215,7 @@ def _ece(probs, y, num_bins: int) -> Float[Array, ""]:
 def _top(
     probs: Float[AnyArray, "rows classes"], y: Int[AnyArray, " rows"]
 ) -> tuple[Float[Array, " rows"], Bool[Array, " rows"]]:
-    probs = jnp.asarray(probs)
+    probs = in_single(probs)
     return jnp.max(probs, axis=1), jnp.argmax(probs, axis=1) == jnp.asarray(y)
 
 

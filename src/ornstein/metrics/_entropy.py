@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from .._tree import in_single
 from .._types import Array, Float
 from ._arrays import AnyArray
 
@@ -13,7 +14,7 @@ def entropy(probs: Float[AnyArray, "*lead classes"]) -> Float[Array, "*lead"]:
     Args:
         probs: class probabilities on the last axis.
     """
-    return _entropy(jnp.asarray(probs))
+    return _entropy(in_single(probs))
 
 
 @jax.jit
@@ -31,7 +32,7 @@ def split_entropy(
     Args:
         probs: each draw's class probabilities.
     """
-    total = entropy(jnp.mean(jnp.asarray(probs), axis=0))
+    total = entropy(jnp.mean(in_single(probs), axis=0))
     aleatoric = jnp.mean(entropy(probs), axis=0)
     return total, aleatoric, jnp.maximum(total - aleatoric, 0)
 
@@ -48,6 +49,6 @@ def split_variance(
         means: each draw's mean of the target.
         variances: each draw's variance of the target.
     """
-    aleatoric = jnp.mean(jnp.asarray(variances), axis=0)
-    epistemic = jnp.var(jnp.asarray(means), axis=0)
+    aleatoric = jnp.mean(in_single(variances), axis=0)
+    epistemic = jnp.var(in_single(means), axis=0)
     return aleatoric + epistemic, aleatoric, epistemic

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from .._tree import in_single
 from .._types import Array, Float, Int
 from ._arrays import AnyArray
 
@@ -18,5 +19,5 @@ def nll(
         probs: class probabilities; rows sum to 1.
         y: class numbers.
     """
-    probs, y = jnp.asarray(probs), jnp.asarray(y)
+    probs, y = in_single(probs), jnp.asarray(y)
     return -jnp.mean(jnp.log(jnp.take_along_axis(probs, y[:, None], axis=1)))

@@ -20,6 +20,7 @@ def overconfidence_error(confidence: Float[np.ndarray, "draws rows"]) -> float:
     Args:
         confidence: $p_{ki}$, each draw's probability of the guessed class.
     """
+    confidence = np.asarray(confidence, np.float64)
     num_rows = confidence.shape[1]
     together = np.var(confidence.mean(axis=1))
     within = np.sum(confidence * (1 - confidence), axis=1).mean() / num_rows**2

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from .._tree import in_single
 from .._types import Array, Float
 from ._arrays import AnyArray, check_like
 
@@ -19,4 +20,4 @@ def rmse(
         ValueError: for another shape.
     """
     check_like(y, mean=mean)
-    return jnp.sqrt(jnp.mean((jnp.asarray(mean) - jnp.asarray(y)) ** 2))
+    return jnp.sqrt(jnp.mean((in_single(mean) - in_single(y)) ** 2))

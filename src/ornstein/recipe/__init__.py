@@ -35,6 +35,8 @@ from ._run_files import (
     final_path as final_path,
     is_sampled as is_sampled,
     keep_schema as keep_schema,
+    keep_tuning as keep_tuning,
+    kept_tuning as kept_tuning,
     read_recipe as read_recipe,
     read_sample_recipe as read_sample_recipe,
     save_final as save_final,

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .._files import UnreadableError, check_regular
+from .._files import UnreadableError, check_regular, read_json, write_atomically
 from ..data import Data, load_schema, save_schema
 from ..prediction import Fitted
 from ..train import (
@@ -23,6 +23,7 @@ SAMPLES = "samples"
 
 _MODEL = "final.npz"
 _SCHEMA = "data.json"
+_TUNING = "tuning.json"
 _RECIPE = "sha256 of the recipe"
 _KNOWN = "sha256 of what is known of the data"
 _NOTES = "notes"
@@ -132,6 +133,34 @@ def keep_schema(run: RunFolder, data: Data) -> None:
         load_schema(path).check_same(data)
     else:  # of a new run, or of before there was such a file
         save_schema(path, data)
+
+
+def keep_tuning(run: RunFolder, table: list[dict[str, Any]]) -> None:
+    """Write the table of a search that chose the recipe, before the run begins.
+
+    Args:
+        run: a new one.
+        table: of all trials, as JSON.
+    """
+    write_atomically(run.path / _TUNING, json.dumps(table, indent=2).encode())
+
+
+def kept_tuning(run: RunFolder) -> list[dict[str, Any]] | None:
+    """What `keep_tuning` wrote; `None` of a run without a search.
+
+    Raises:
+        ValueError: if the file is damaged.
+    """
+    path = run.path / _TUNING
+    if not path.exists():
+        return None
+    try:
+        return read_json(path)
+    except UnreadableError as error:
+        raise ValueError(
+            f"{path} is truncated or damaged ({error}): move it away, and the run goes "
+            "on without the table of its trials."
+        ) from error
 
 
 def final_path(run: RunFolder) -> Path:

@@ -109,7 +109,9 @@ def _values(recipe: Recipe, option: str) -> list[Any]:
     now = recipe.to_json()
     value = (now["model"] | now["training"])[option]
     if value is None:  # of the nodes
-        value = learning_rates(recipe.training)["noise"]
+        own = recipe.training.learning_rate
+        # IVON gives nodes no rate of their own, as `prepare` says of such a search.
+        value = learning_rates(recipe.training).get("noise", own)
     return [factor * value for factor in _FACTORS]
 
 

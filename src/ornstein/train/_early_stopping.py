@@ -15,10 +15,13 @@ class EarlyStopping(eqx.Module):
     Judged by what will be used: with a running mean of the weights by the mean's
     validation NLL, `val_ema_nll`, else by `val_nll`.
 
+    Epochs of the KL weight's warm-up are neither chosen nor counted: their objective is
+    another one. Of a run that is all warm-up the last epoch is returned.
+
     With a patience of the whole run it only selects the best epoch.
 
     Attributes:
-        patience: how many validations in a row may bring nothing.
+        patience: how many validations in a row may bring nothing, after the warm-up.
         min_delta: by how much the validation NLL must fall to count, nats per example
             (of series: per observed value).
     """

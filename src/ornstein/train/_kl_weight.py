@@ -90,3 +90,8 @@ class KLWeight(eqx.Module):
         if num_rising < 1:
             return jnp.asarray(self.weight)
         return self.weight * jnp.minimum(step.astype(float) / num_rising, 1.0)
+
+    def is_full(self, step: int, num_steps: int) -> bool:
+        r"""Whether $\beta$ at a step is what it stays at: the warm-up is over."""
+        num_rising = self.warmup * num_steps
+        return num_rising < 1 or step >= num_rising

@@ -105,7 +105,7 @@ def _with_ivon(
     own = ivon.rule.learning_rate
     rates = {WEIGHTS: _as_schedule(own, shape, num_steps)}
     # A schedule of the user's has no peak that its fall could be told from.
-    fall = shape if isinstance(own, float | int) else Constant()
+    fall = Constant() if callable(own) else shape
     hessian_rate = fall.build(ivon.rule.hessian_rate(num_steps), num_steps)
     transforms: dict[Hashable, optax.GradientTransformation] = {
         WEIGHTS: ivon.transform(rates[WEIGHTS], hessian_rate)
@@ -154,8 +154,9 @@ def split_trained(
 
 
 def _as_schedule(rate: Rate, shape: AbstractSchedule, num_steps: int) -> optax.Schedule:
-    if not isinstance(rate, float | int):
+    if callable(rate):
         return rate
+    rate = float(rate)  # of NumPy's or JAX's, too
     if not rate > 0:
         raise ValueError(
             f"`learning_rate` must be positive, got {rate}: start from 1e-3 with Adam."

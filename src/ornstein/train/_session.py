@@ -172,6 +172,8 @@ class Session:
             return
         arrays, meta = found
         state, best = with_arrays(like, arrays)
+        if state.ema is not None and "is_mean" not in meta:
+            state = self.trainer.without_start(state)
         self.state = self.loop.place(state)
         self.history.load_json(meta["history"])
         if self.best is not None:
@@ -218,7 +220,7 @@ class Session:
         """What is returned of an epoch."""
         ema = None
         if self.trainer.ema_decay is not None:
-            ema = self.trainer.averaged(self.state)
+            ema = self.state.ema
         kept = self.state.params, self.state.model_state, ema
         return on_host(kept, self.loop.mesh)
 
@@ -283,7 +285,7 @@ class Session:
         """Scores of the weights and, apart, of their running mean."""
         versions = {"val_": self.state.params}
         if self.trainer.ema_decay is not None:
-            versions["val_ema_"] = self.trainer.averaged(self.state)
+            versions["val_ema_"] = self.state.ema
         versions, state = gathered((versions, self.state.model_state), self.loop.mesh)
         record = {}
         for prefix, params in versions.items():
@@ -295,7 +297,9 @@ class Session:
                 state=state,
             )
             record |= {prefix + name: value for name, value in scores.items()}
-        if self.best is not None:
+        trainer, last = self.trainer, self.history.num_steps - 1
+        # What was fitted in the warm-up predicts well by a KL that hardly counts.
+        if self.best is not None and trainer.kl.is_full(last, trainer.num_steps):
             nll = record[judged_by(record)]
             self.stopped = self.best.update(epoch, nll, self._kept())
         return record
@@ -315,6 +319,7 @@ class Session:
             "history": self.history.to_json(),
             "best": None if self.best is None else self.best.to_json(),
             "stopped": self.stopped,
+            "is_mean": True,  # the running mean of weights, as it is in the state
             "num_in_a_row": self.num_in_a_row,
             "seconds": time.monotonic() - self.started,
         }

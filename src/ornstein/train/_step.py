@@ -27,7 +27,7 @@ class TrainState(eqx.Module):
         opt_state: the optimiser's.
         model_state: batch statistics, or `None`.
         moments: running means of the gradient and of its square, or `None`.
-        ema: running mean of the parameters, started at zero, or `None`.
+        ema: running mean of the parameters after each step, or `None`.
         step: how many steps were taken.
     """
 
@@ -169,20 +169,23 @@ class Trainer(eqx.Module):
         params = optax.apply_updates(state.params, updates)
         ema = state.ema
         if self.ema_decay is not None:
-            ema = _running_mean(ema, params, self.ema_decay)
+            ema = _running_mean(ema, params, _share(state.step, self.ema_decay))
         record = StepRecord(
-            of_loss, grad_norm, kl_weight, learning_rate, gradient_snr, calibration
+            of_loss, grad_norm, kl_weight, learning_rate, gradient_snr, None
         )
         record = jax.tree.map(lambda a: a.astype(grad_norm.dtype), record)
+        record = record._replace(calibration=calibration)
         new = TrainState(params, opt_state, model_state, moments, ema, state.step + 1)
         if self.skips_nonfinite:
             new = self._unless(~record.is_finite(), state, new)
         return new, record
 
-    def averaged(self, state: TrainState) -> PyTree:
-        """The running mean of the parameters, with its start at zero divided out."""
+    def without_start(self, state: TrainState) -> TrainState:
+        """A state of earlier versions, whose running mean had begun at zero."""
         assert self.ema_decay is not None
-        return _without_start(state.ema, state.step, self.ema_decay)
+        weight = _weight(jnp.maximum(state.step, 1), 1 - self.ema_decay)
+        divided = lambda leaf: leaf / weight.astype(leaf.dtype)
+        return dataclasses.replace(state, ema=jax.tree.map(divided, state.ema))
 
     def _unless(self, is_bad, before: TrainState, after: TrainState) -> TrainState:
         """The state after a step, or that of one which was passed over.
@@ -193,12 +196,11 @@ class Trainer(eqx.Module):
         """
         ema, moments = before.ema, before.moments
         if self.ema_decay is not None:
-            ema = _running_mean(ema, before.params, self.ema_decay)
+            ema = _running_mean(ema, before.params, _share(before.step, self.ema_decay))
         if self.snr_decay is not None:
-            weight = lambda step: 1.0 - self.snr_decay ** step.astype(float)
-            more = weight(after.step) / jnp.where(
-                before.step == 0, 1, weight(before.step)
-            )
+            rate = 1 - self.snr_decay
+            had = jnp.where(before.step == 0, 1, _weight(before.step, rate))
+            more = _weight(after.step, rate) / had
             moments = jax.tree.map(lambda a: a * more.astype(a.dtype), moments)
         opt_state = state_after_skip(before.opt_state, after.opt_state)
         before = dataclasses.replace(
@@ -287,9 +289,10 @@ class Trainer(eqx.Module):
         """Running moments of the gradient: two passes over the parameters a step."""
         if self.snr_decay is None:
             return None
-        mean = _running_mean(state.moments[0], grads, self.snr_decay)
+        share = 1 - self.snr_decay
+        mean = _running_mean(state.moments[0], grads, share)
         squares = jax.tree.map(jnp.square, grads)
-        square = _running_mean(state.moments[1], squares, self.snr_decay)
+        square = _running_mean(state.moments[1], squares, share)
         return mean, square
 
     def _gradient_snr(self, moments, step, dtype) -> dict[str, Float[Array, ""]]:
@@ -300,7 +303,7 @@ class Trainer(eqx.Module):
         if self.snr_decay is None:
             return {}
         mean, square = moments
-        unbias = 1.0 / (1.0 - self.snr_decay ** step.astype(float))
+        unbias = 1.0 / _weight(step, 1 - self.snr_decay)
 
         def entry_ratios(m, s):
             m, s = m * unbias.astype(m.dtype), s * unbias.astype(s.dtype)
@@ -324,15 +327,26 @@ class Trainer(eqx.Module):
         }
 
 
-@jax.jit
-def _without_start(ema: PyTree, step: Int[Array, ""], decay: RealScalar) -> PyTree:
-    """A running mean that began at zero, by the weight of what came in."""
-    weight = 1.0 - decay ** step.astype(float)
-    return jax.tree.map(lambda leaf: leaf / weight.astype(leaf.dtype), ema)
+def _running_mean(mean, new, share):
+    # Not `decay * m + (1 - decay) * x`: rounded, the two factors do not add up to 1.
+    towards = lambda m, x: m + jnp.asarray(share, m.dtype) * (x - m)
+    return jax.tree.map(towards, mean, new)
 
 
-def _running_mean(mean, new, decay):
-    return jax.tree.map(lambda m, x: decay * m + (1 - decay) * x, mean, new)
+def _share(step: Int[Array, ""], decay: float) -> Float[Array, ""]:
+    """Of the parameters after a step in their mean: all of it after the first.
+
+    Of a mean that began at zero, to be divided by its weight, rounding keeps a part.
+    """
+    return (1 - decay) / _weight(step + 1, 1 - decay)
+
+
+def _weight(step: Int[Array, ""], rate: RealScalar) -> Float[Array, ""]:
+    """What came into a running mean: 1 - decay ** step, of the rate 1 - decay.
+
+    The rate is small, and would be lost where the decay is rounded to near 1.
+    """
+    return -jnp.expm1(step.astype(float) * jnp.log1p(-rate))
 
 
 def _leaves_of(tree, labels, name):

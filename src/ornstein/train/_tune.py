@@ -132,7 +132,8 @@ def _settings(space, num_trials, key) -> list[dict[str, float]]:
                 f"`space` has a range for {ranges[0]!r}, which has no end of values: "
                 "pass `num_trials`, or give the values to try."
             )
-        combinations = itertools.product(*space.values())
+        values = (map(_plain, values) for values in space.values())
+        combinations = itertools.product(*values)
         return [dict(zip(space, values, strict=True)) for values in combinations]
     check_positive(num_trials=num_trials)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
@@ -149,7 +150,7 @@ def _settings(space, num_trials, key) -> list[dict[str, float]]:
 
 def _plain(value: Any) -> Any:
     """A number of Python's, whose kind stays."""
-    return value.item() if hasattr(value, "item") else value
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def _scores(result: Fit) -> dict[str, float]:

@@ -18,7 +18,8 @@ class Validation(eqx.Module):
         num_draws: averaged over; rounded up to a multiple of the model's strata.
         every: epochs from one validation to the next.
         early_stopping: when to stop, by validation NLL; `fit` then returns the best
-            epoch, and the running mean as it was there, instead of the last.
+            epoch after the KL weight's warm-up, and the running mean as it was there,
+            instead of the last.
     """
 
     split: Any

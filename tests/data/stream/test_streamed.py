@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from jaxtyping import Int
 
+import ornstein as orn
 from ornstein.data import AbstractShards, DataError, Split, Streamed
 from ornstein.data.stream._ahead import Ahead
 from ornstein.data.stream._order import Part
+from ornstein.prediction import FittedModel
+from ornstein.train import LastLayer, Validation
 
 
 class Counting(AbstractShards):
@@ -41,6 +44,23 @@ def first_batches(rows: Streamed, number: int, **how):
     found = [next(batches) for _ in range(number)]
     batches.close()
     return found
+
+
+def test_what_takes_rows_in_memory_says_so():
+    """Catches (seen) a traceback of NumPy's about a shape without values."""
+    rows = streamed()
+    network = orn.nn.MLP(2, 2, [3], key=jax.random.key(0))
+    fitted = FittedModel(orn.Deterministic(network), orn.Categorical())
+    calls = {
+        "`validation` stays on disk": lambda: Validation(rows),
+        "`split` stays on disk": lambda: orn.fit_laplace(
+            fitted, rows, structure=LastLayer()
+        ),
+    }
+    for said, call in calls.items():
+        with pytest.raises(TypeError, match=said) as raised:
+            call()
+        assert "without stream=True" in str(raised.value)
 
 
 @pytest.mark.parametrize("buffer", [1, 12, 100])

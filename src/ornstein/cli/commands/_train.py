@@ -24,6 +24,8 @@ from ...recipe import (
     is_handed_over,
     is_sampled,
     keep_schema,
+    keep_tuning,
+    kept_tuning,
     kl_weight_of,
     load_data,
     prepare,
@@ -159,11 +161,10 @@ class Train:
         config = {"command": command, "recipe": prepared.recipe.to_json()}
         with new_run(path, config, overwrite=self.overwrite) as (run, guard):
             keep_schema(run, prepared.data)
+            if table is not None:
+                keep_tuning(run, as_json(table))
             say_where(run, terminal)
-            extra = {} if table is None else {"tuning": table}
-            return _carry_out(
-                run, prepared, terminal, command, guard=guard, extra=extra
-            )
+            return _carry_out(run, prepared, terminal, command, guard=guard)
 
     def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         run = RunFolder.open(path)
@@ -225,8 +226,8 @@ def _carry_out(
     command: str,
     *,
     guard: Untouched | None,
-    extra: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
+    tuning = kept_tuning(run)
     guards = [] if guard is None else [guard]
     seed = prepared.recipe.training.seed
     with (
@@ -240,7 +241,8 @@ def _carry_out(
         result, prediction = _judge(fit, prepared)
         draws = prepared.recipe.training.test_draws
         found = diagnosis_of(fit, prepared, prediction, result, num_draws=draws)
-        result |= {"diagnosis": found, **(extra or {})}
+        result |= {"diagnosis": found}
+        result |= {} if tuning is None else {"tuning": tuning}
         result["provenance"] = calls.provenance()
         result = as_json(result)
         written.append(run.write_result(result))
@@ -271,7 +273,7 @@ def _judge(fit: Fit, prepared: Prepared) -> tuple[dict[str, Any], Prediction]:
         **_objective(recipe, has_bound=fit.model.posterior_parts().has_bound),
         "kl_weight": kl_weight_of(recipe),
         **_skipped(fit),
-        "weights": "last" if options.ema is None else "running mean",
+        "weights": _weights(fit, recipe),
         "notes": [*data.notes, *fit.notes],
     }
     return result | scores, prediction
@@ -286,6 +288,16 @@ def _objective(recipe: Recipe, *, has_bound: bool = True) -> dict[str, Any]:
     elif not has_bound:
         name = "log likelihood"
     return {"objective": name, "training_draws": options.num_draws}
+
+
+def _weights(fit: Fit, recipe: Recipe) -> str:
+    """Which ones are judged: with patience, of the epoch that was best."""
+    options = recipe.training
+    of_epoch = "last" if options.ema is None else "running mean"
+    if options.patience is None or fit.epoch in (None, len(fit.history["seconds"])):
+        return of_epoch
+    is_mean = "" if options.ema is None else "running mean, "
+    return f"{is_mean}best epoch: {fit.epoch}"
 
 
 def _skipped(fit: Fit) -> dict[str, int]:

@@ -336,8 +336,9 @@ class TrainingOptions:
         roughness_order: the derivative over depth whose square is that roughness; 2
             for the networks odenet and hyper-odenet alone.
         on_nonfinite: stop at a batch that is no number, or skip up to ten in a row.
-        patience: validations without progress before it stops; there is one after each
-            epoch, with --steps after about 500 steps.
+        patience: validations without progress, after --kl-warmup, before it stops and
+            returns the best epoch since; there is one after each epoch, with --steps
+            after about 500 steps.
         test_draws: functions averaged over in tests and predictions.
         seed: of everything random.
     """

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._tree import in_single
 from ..._types import Array, Float, Shaped
 
 NUM_BINS = 15
@@ -19,6 +20,7 @@ def calibration_sums(
             probabilities of independent yes-or-no targets.
         y: class numbers, or yes-or-no targets.
     """
+    probs = in_single(probs)
     if y.size == probs.size and not (y.ndim == 1 and probs.shape[-1] > 1):
         confidence = jnp.maximum(probs, 1 - probs).ravel()
         hits = ((probs > 0.5) == (y.reshape(probs.shape) > 0.5)).ravel()
