@@ -10,6 +10,7 @@ import jax
 import jaxtyping
 import pytest
 import strict_promotion
+import tree_types
 from programs import forget_programs_if_many
 
 _CACHE_ROOT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
@@ -19,6 +20,7 @@ _COMPILATION_CACHE = os.environ.get(
 
 # Here rather than in a fixture: parametrisations make arrays during collection.
 strict_promotion.enforce()
+tree_types.check_by_beartype()
 jax.config.update("jax_compilation_cache_dir", _COMPILATION_CACHE)
 # Most programs here compile in 0.06 s, and there are so many that they take most of a
 # run: kept too, tests of SDE-BNNs take 18 s of a processor and not 76.
