@@ -88,7 +88,12 @@ class AbstractLeafPrior(AbstractPrior):
 
     def log_prob(self, params: Params) -> Float[Array, ""]:
         """See `AbstractPrior`."""
-        return total(jax.tree.map(self.leaf_log_prob, params))
+        leaves = jax.tree.leaves(params)
+        return sum(map(self.leaf_log_density, leaves), start=jnp.zeros(()))
+
+    def leaf_log_density(self, value: Float[Array, "*shape"]) -> Float[Array, ""]:
+        """Log density of a leaf's entries together, nats."""
+        return jnp.sum(self.leaf_log_prob(value))
 
     def sample(self, like: Params, *, key: PRNGKeyArray) -> Params:
         """See `AbstractPrior`."""

@@ -126,13 +126,21 @@ def _batched(
 # The trio is closed under differentiation (see `_forms.py`), to any order. The
 # derivative rule is outside the batching rule: inside it, differentiating would meet
 # the loop over draws instead of these three functions.
-_conv = jax.custom_vjp(_batched(cpu_conv, plain_conv, folds=True), nondiff_argnums=(0,))
+# Their names are those of their operations in compiled programs and profiles.
+_conv = jax.custom_vjp(
+    jax.named_scope("conv")(_batched(cpu_conv, plain_conv, folds=True)),
+    nondiff_argnums=(0,),
+)
 _input_gradient = jax.custom_vjp(
-    _batched(cpu_input_gradient, plain_input_gradient, folds=True),
+    jax.named_scope("conv_input_gradient")(
+        _batched(cpu_input_gradient, plain_input_gradient, folds=True)
+    ),
     nondiff_argnums=(0,),
 )
 _kernel_gradient = jax.custom_vjp(
-    _batched(cpu_kernel_gradient, plain_kernel_gradient, folds=False),
+    jax.named_scope("conv_kernel_gradient")(
+        _batched(cpu_kernel_gradient, plain_kernel_gradient, folds=False)
+    ),
     nondiff_argnums=(0,),
 )
 
