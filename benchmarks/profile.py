@@ -10,10 +10,13 @@ microseconds an operation, so that shares of short steps say which kinds grow, a
 hardly how much they are.
 """
 
+import atexit
 import os
+import shutil
 import tempfile
 
 _PROGRAMS = tempfile.mkdtemp(prefix="hlo-")
+atexit.register(shutil.rmtree, _PROGRAMS, ignore_errors=True)
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={_PROGRAMS} "
     "--xla_dump_hlo_as_text"
