@@ -2,8 +2,8 @@
 
     taskset -c 0 python -m benchmarks.profile [--json PATH]
 
-The steps of `networks` beside PyTorch's, the toy's of `sde`, and HMC's of `samplers`
-with one chain and four. XLA's events come from `jax.profiler`, each less those inside
+The steps of `networks` beside PyTorch's and of `image_step` beside torchsde's, the toy's
+of `sde`, and HMC's of `samplers` with one chain and four. XLA's events come from `jax.profiler`, each less those inside
 it, and what they do from the compiled programs; PyTorch's from `torch.profiler`. On one
 core: with more, convolutions go on after their events have ended. Watching costs some
 microseconds an operation, so that shares of short steps say which kinds grow, and
@@ -38,7 +38,7 @@ import numpy as np
 import torch
 import tyro
 
-from . import networks, samplers, sde
+from . import image_step, networks, samplers, sde
 from ._timing import print_table, write_json
 from .peers import networks_torch, toy, toy_ornstein
 from .peers._torch import use_best_num_threads
@@ -184,6 +184,16 @@ def _networks(name: str) -> dict[str, tuple[float, dict[str, float]]]:
     }
 
 
+def _image() -> dict[str, tuple[float, dict[str, float]]]:
+    _, ours = image_step._ours(jr.key(0))
+    theirs = image_step._torch(jr.key(0), use_adjoint=False)
+    use_best_num_threads(theirs, num_repeats=1)
+    return {
+        "image step, ornstein": watch(ours, 1),
+        "image step, torchsde": watch_torch(theirs),
+    }
+
+
 def main(*, json: Path | None = None) -> None:
     """Watch each step, and say what it does in which time.
 
@@ -193,6 +203,7 @@ def main(*, json: Path | None = None) -> None:
     found = {}
     for name in networks.NETWORKS:
         found |= _networks(name)
+    found |= _image()
     _, step = sde._train_in_jax(toy_ornstein.loss, toy.make_params(key=jr.key(0)))
     found["toy, ornstein"] = watch(step, 1)
     cases = samplers.jax_cases(jr.key(0))
