@@ -50,7 +50,12 @@ MOVES, ELEMENTWISE = "copies", "elementwise"
 OPTIMISER = "optimiser"
 
 _INSTRUCTION = re.compile(r"\s*(?:ROOT )?%?([\w.\-]+) = [^=]*?\s([\w\-]+)\(")
-_SCOPES = {"conv_kernel_gradient": KERNEL, "conv_input_gradient": INPUT, "(conv)": CONV}
+_SCOPES = {
+    "conv_kernel_gradient": KERNEL,
+    "conv_input_gradient": INPUT,
+    "(conv)": CONV,
+    "/conv/": CONV,  # in a loop
+}
 _MOVES = re.compile(
     "slice|concatenate|pad|copy|broadcast|transpose|stack|reshape|gather|rev$|tile"
 )

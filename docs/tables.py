@@ -84,7 +84,8 @@ def processor(entry: Entry) -> str:
     made = entry.provenance
     vectors = made.instructions.partition(" ")[2] if made.has("instructions") else ""
     named = {"avx512": ", AVX-512"}.get(vectors, f", {vectors.upper()}")
-    return made.cpu + (named if vectors else "")
+    model = re.sub(r"\(R\)| Processor| @ .*", "", made.cpu)
+    return model + (named if vectors else "")
 
 
 def _ratio(ratio: float, aim: Entry) -> str:
