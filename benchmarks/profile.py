@@ -2,12 +2,12 @@
 
     taskset -c 0 python -m benchmarks.profile [--json PATH]
 
-The steps of `networks` beside PyTorch's and of `image_step` beside torchsde's, the toy's
-of `sde`, and HMC's of `samplers` with one chain and four. XLA's events come from `jax.profiler`, each less those inside
-it, and what they do from the compiled programs; PyTorch's from `torch.profiler`. On one
-core: with more, convolutions go on after their events have ended. Watching costs some
-microseconds an operation, so that shares of short steps say which kinds grow, and
-hardly how much they are.
+The steps of `networks` beside PyTorch's and of `image_step` beside torchsde's, the
+toy's of `sde`, and HMC's of `samplers` with one chain and four. XLA's events come from
+`jax.profiler`, each less those inside it, and what they do from the compiled programs;
+PyTorch's from `torch.profiler`. On one core: with more, convolutions go on after their
+events have ended. Watching costs some microseconds an operation, so that shares of
+short steps say which kinds grow, and hardly how much they are.
 """
 
 import atexit
