@@ -93,9 +93,8 @@ class Data(eqx.Module):
             DataError: saying what differs.
         """
         if self.source is not None and other.source is not None:
-            ours, theirs = self.source, other.source
-            if ours.sha256 != theirs.sha256:
-                raise ours.has_changed()
+            if not self.source.is_same(other.source):
+                raise self.source.has_changed()
         names = ("task", "class_names", "feature_names", "target_names", "encoding")
         differs = [n for n in names if _listed(self, n) != _listed(other, n)]
         shape = lambda data: (data.example_shape, len(data.train), len(data.test))

@@ -17,6 +17,8 @@ ColumnKind = Literal["number", "boolean", "date", "category"]
 _LEAST_SHARE = 0.01  # of the training rows: rarer categories count as others
 _LEAST_ROWS = 2
 _MOST_CATEGORIES = 50
+PANDAS_INDEX = "__index_level_"
+"""How pandas begins what it calls, in Parquet, an index without a name."""
 
 
 @dataclasses.dataclass(frozen=True)

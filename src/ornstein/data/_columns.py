@@ -24,13 +24,15 @@ from ._cells import (
     has_no_decimals,
     kind_of,
 )
-from ._column import Column, column_of, read_column
+from ._column import PANDAS_INDEX, Column, column_of, read_column
 from ._error import DataError, nearest
 from ._few_cells import FEW, few_values
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.compose import ColumnTransformer
+
+_OF_INDEX = "it is the index of a table of pandas', which names rows"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +86,10 @@ class TableEncoding:
         columns, notes, problems = [], [], []
         undecided: set[str] = set()
         for name in names:
+            if name.startswith(PANDAS_INDEX) and not is_asked:
+                # It may name rows in an order that says what the target is.
+                notes.append(_left_out(where, name, _OF_INDEX, remedy))
+                continue
             cells = Cells(with_separator(frame, name))
             found = kind_of(cells)
             if isinstance(found, Problem):

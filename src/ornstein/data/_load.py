@@ -150,6 +150,7 @@ def load(
         if is_folder:
             return load_images(path, size=image_size, fit=image_fit, **how)
         return load_shards(path, TableOptions(target, task, **columns), **how)
+    is_own = False
     if name == "digits":
         data = digits()
     elif name in TOYS:
@@ -162,15 +163,16 @@ def load(
         data = hub_set(name, root)
     elif name.startswith("uci/"):
         data = uci(name, root, split=split)
-    elif is_table:
+    elif is_table:  # which knows its source
         data = table(path, TableOptions(target, task, **columns), **own)
     elif suffix == ".npz":
-        data = archive(path, task=task, **own)
+        data, is_own = archive(path, task=task, **own), True
     elif path.is_dir():
         data = image_folder(path, size=image_size, fit=image_fit, **own)
+        is_own = True
     else:
         raise _unknown(name, path)
-    if data.source is None and path.exists() and not name.startswith("uci/"):
+    if is_own:  # and no folder that happens to have the name of built-in data
         num_rows = len(data.train) + len(data.test)
         source = Source.of([path], num_rows=num_rows)
         data = dataclasses.replace(data, source=source)

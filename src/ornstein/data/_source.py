@@ -9,6 +9,7 @@ from ._error import DataError, DataNotFoundError
 
 _BLOCK = 2**20
 _TABLES = (".csv", ".parquet", ".npz")
+_OF_OTHERS = ("thumbs.db", "desktop.ini")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +18,8 @@ class Source:
 
     Attributes:
         paths: as they were given: one, or those of training and test rows.
-        sha256: of their bytes; of a folder also of its files' places in it.
+        sha256: of their bytes; of a folder also of its files' places in it, without
+            what other programs leave there.
         num_rows: in all of them.
         num_columns: of a table, those that are no features among them; else `None`.
     """
@@ -70,8 +72,20 @@ class Source:
                     f"{_seen_from(path)}: put it back to go on with its rows "
                     "(predictions do not need it)."
                 )
-        if _digest(paths) != self.sha256:
+        if not self._is_of(paths):
             raise self.has_changed()
+
+    def is_same(self, other: "Source") -> bool:
+        """Whether files read again are what they were.
+
+        Args:
+            other: of the same files, perhaps at another place, as they are now.
+        """
+        return self.sha256 == other.sha256 or self._is_of([*map(Path, other.paths)])
+
+    def _is_of(self, paths: Sequence[Path]) -> bool:
+        # Fingerprints of earlier versions are of all files.
+        return any(_digest(paths, whole) == self.sha256 for whole in (False, True))
 
     def has_changed(self) -> DataError:
         """What is said of files that are not what they were."""
@@ -97,12 +111,13 @@ def _seen_from(path: Path) -> str:
     return "" if path.is_absolute() else f" (in {Path.cwd()})"
 
 
-def _digest(paths: Sequence[Path]) -> str:
+def _digest(paths: Sequence[Path], whole: bool = False) -> str:
     found = hashlib.sha256()
     for path in paths:
         files = [path]
         if path.is_dir():
             files = sorted(file for file in path.rglob("*") if file.is_file())
+            files = files if whole else _without_others(files, path)
         for file in files:
             if path.is_dir():
                 found.update(f"{file.relative_to(path).as_posix()}\n".encode())
@@ -110,3 +125,18 @@ def _digest(paths: Sequence[Path]) -> str:
                 while block := stream.read(_BLOCK):
                     found.update(block)
     return found.hexdigest()
+
+
+def _without_others(files: Sequence[Path], folder: Path) -> list[Path]:
+    """Without what other programs leave in a folder, and readers pass over."""
+    marked = lambda file, marks: any(
+        part.startswith(marks) for part in file.relative_to(folder).parts
+    )
+    seen = [
+        file
+        for file in files
+        if not marked(file, ".") and file.name.lower() not in _OF_OTHERS
+    ]
+    rows = [file for file in seen if not marked(file, "_")]  # _SUCCESS is none
+    is_of_tables = rows and all(file.suffix.lower() in _TABLES for file in rows)
+    return rows if is_of_tables else seen

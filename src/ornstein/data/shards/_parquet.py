@@ -8,13 +8,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .._column import PANDAS_INDEX
 from .._error import DataError, DataNotFoundError
 from .._formulas import unescaped
 
 _DAMAGE = (pa.ArrowException, MemoryError, OSError, UnicodeDecodeError)
 _CELL_BYTES = 8
 _MOST_OF_MEMORY = 0.5
-_INDEX = "__index_level_"
 NO_KIND = "nothing"
 """The kind of a column that has no cell in a file."""
 
@@ -157,7 +157,7 @@ def kind_of_type(dtype: pa.DataType) -> str:
 
 def _names(path: Path, schema: pa.Schema) -> list[tuple[str, str]]:
     """What columns are called here and in the file, without pandas' index."""
-    own = [name for name in schema.names if not name.startswith(_INDEX)]
+    own = [name for name in schema.names if not name.startswith(PANDAS_INDEX)]
     names = [unescaped(name.strip()) for name in own]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -18,6 +18,7 @@ from ...data import (
 )
 from ..options import DataOptions, SeriesOptions
 
+_PANDAS_INDEX = "__index_level_"  # names rows, and is no value
 MEDIAN_GAP = 0.1
 """The median gap between times, on the model's: networks and their drifts are of order
 1, and so are the motion capture (0.1) and toys (0.02 to 0.1) of the papers."""
@@ -106,7 +107,11 @@ def _number_columns(path: Path, series: SeriesOptions) -> tuple[str, ...]:
     """All columns of numbers but those of times and of the series' names."""
     frame = read_table(path)
     is_number = lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    rest = [name for name in frame.column_names if name not in _named(series)]
+    rest = [
+        name
+        for name in frame.column_names
+        if name not in _named(series) and not name.startswith(_PANDAS_INDEX)
+    ]
     found = tuple(name for name in rest if is_number(frame[name].type))
     if not found:
         raise DataError(
