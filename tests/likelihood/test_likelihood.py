@@ -191,6 +191,16 @@ def test_good_targets():
     StudentT(2, 1.0).check_targets(np.zeros(2, np.float32), 1)
 
 
+@pytest.mark.parametrize("df", [0.1, 1, 4, 30, 99.9, 100, 1e3, 1e4, 1e5, 1e6, 1e10])
+def test_student_t_density_of_any_degrees(df):
+    """In single precision: catches a constant that is a difference of large numbers."""
+    t = np.array([0.0, 0.5, -1.0, 3.0, 10.0], np.float32)
+    likelihood, output = StudentT(df, 2.0), jnp.ones((5, 1))
+    found = likelihood.log_prob(output, jnp.asarray(1 + 2 * t[:, None]))
+    expected = scipy.stats.t(df).logpdf(np.asarray(t, np.float64)) - np.log(2)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("df", [0.5, 1, 2, 2.5, 4, 7, 20, 21, 40, 1e6])
 def test_student_t_distribution_function(df):
     """Catches a series cut short, the wrong one beyond sqrt(df), and a lost sign."""

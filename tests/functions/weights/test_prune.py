@@ -45,6 +45,15 @@ def test_removes_the_smallest_ratios(fraction):
     assert pruned.num_parameters == 2 * (ratio.size - num_removed)
 
 
+@pytest.mark.parametrize("number", [float, np.float64])
+def test_decimal_fractions_are_exact(number):
+    """Of 100 weights 0.29 are 29: the product of floats, rounded down, is 28."""
+    function = MeanField(nn.Linear(9, 10, key=jax.random.key(0)))
+    removed = [prune(function, number(p / 100)).num_removed for p in range(100)]
+    assert removed == list(range(100))
+    assert prune(function, 0.0).num_removed == 0
+
+
 def test_predicts_as_the_network_with_zeros():
     """The draw of (key, index) with the removed weights zeroed by hand."""
     function, key = random_function(), jax.random.key(3)

@@ -1,6 +1,7 @@
 """Removing the weights whose signal is smallest beside their noise."""
 
 import math
+from fractions import Fraction
 
 import equinox as eqx
 import jax
@@ -140,7 +141,8 @@ def _largest(family: NormalFamily, fraction: float) -> PyTree[np.ndarray]:
             for m, s in zip(means, scales, strict=True)
         ]
     )
-    num_removed = math.floor(fraction * ratios.size)
+    # As it is written: 0.29 of 100 weights are 29, the float's product is below.
+    num_removed = math.floor(Fraction(str(fraction)) * ratios.size)
     keep = np.ones(ratios.size, bool)
     keep[np.argsort(ratios, kind="stable")[:num_removed]] = False
     ends = np.cumsum([m.size for m in means])[:-1]
