@@ -101,3 +101,14 @@ def test_a_signal_that_was_swallowed_is_raised_again():
         interruption.meet(signal.SIGINT, None)
     with pytest.raises(KeyboardInterrupt):
         interruption.raise_if_met()
+
+
+def test_what_ends_a_sweep_is_not_waited_for_twice():
+    """Seen: a second Ctrl-C was swallowed while the runs of a sweep ended."""
+    interruption = Interruption()
+    interruption.hold()
+    interruption.meet(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt):
+        interruption.raise_last()
+    with pytest.raises(KeyboardInterrupt):
+        interruption.meet(signal.SIGINT, None)

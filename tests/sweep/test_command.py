@@ -44,6 +44,14 @@ REFUSED = {
         "--over num_samples=4,0 -- sample --data toy/cos",
         "--num-samples 0: --num-samples must be positive",
     ),
+    "of a named family": (
+        "--over dropout=0.1,0.2 -- train --data toy/cos --model ensemble",
+        "ornstein: --dropout 0.2: --dropout does nothing for --model ensemble",
+    ),
+    "a rate": (
+        "--over learning_rate=1e-3,-1 -- train --data toy/cos --model ensemble",
+        "--learning-rate -1: --learning-rate must be positive",
+    ),
     "passed over": (
         "--over seed=0,1 -- train --data uci/yacht --model chains --sigma 3",
         "ornstein: --sigma does nothing for --model chains",

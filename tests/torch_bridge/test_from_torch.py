@@ -150,3 +150,27 @@ def test_weights_of_two_layers_are_refused(wrap):
     other.weight = layer.weight
     with pytest.raises(ValueError, match=r"layer 1.0, a `Linear`, has the weights of"):
         wrap(nn.Sequential(layer, nn.Sequential(other)))
+
+
+def test_what_hooks_compute_is_not_left_out():
+    """Catches (seen) an output hook left out, and weights of before the last step."""
+    layer = nn.Linear(3, 3)
+    layer.register_forward_hook(lambda module, given, output: 2 * output)
+    with pytest.raises(ValueError, match="layer 1, a `Linear`, has the forward hook `<"):
+        orn.torch.from_torch(nn.Sequential(nn.ReLU(), layer))
+    with pytest.warns(FutureWarning, match="deprecated"):
+        normed = nn.utils.weight_norm(nn.Linear(3, 3))
+    with pytest.raises(ValueError, match="hook `WeightNorm`, which would be left out"):
+        orn.torch.from_torch(normed)
+
+
+def test_a_pruned_layer_is_as_pytorch_calls_it():
+    """Catches weights as they were at the last call, and a refusal."""
+    from torch.nn.utils import prune
+
+    layer = prune.random_unstructured(nn.Linear(3, 3), "weight", amount=4)
+    with torch.no_grad():
+        layer.weight_orig.add_(1.0)
+        x = torch.randn(5, 3)
+        found = orn.torch.from_torch(layer)(jnp.asarray(x.numpy()))
+        np.testing.assert_allclose(found, layer(x).numpy(), rtol=1e-5, atol=1e-6)

@@ -18,6 +18,7 @@ _OWN_FILES = {
     "report.html",
     "result.json",
     "test_rows.npz",
+    "tuning.json",
 }
 _OWN_FOLDERS = {"audit", "checkpoints", "evaluations", "events", "figures"}
 _CLOSED_FOLDERS = {"checkpoints", "events"}  # where a run looks for files by itself

@@ -25,8 +25,9 @@ from ..recipe import (
     preset_sampling,
     starts_from_run,
 )
+from ._flags import flags_of
 from ._run_folder import chains_of_members
-from ._several import ALONE
+from ._several import ALONE, Several
 from ._usage import HELP, HELP_ALL, UsageError, nearest, shown, speak
 from .commands import Sample, Train
 
@@ -131,7 +132,7 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
     if isinstance(command, Train | Sample) and command.resume is not None:
-        is_plain = not _deciding(args[1:])
+        is_plain = not _told(args[1:], type(command))
         _check_resume(command, defaults[type(command)], is_plain=is_plain)
     if words:
         command = dataclasses.replace(command, words=words)
@@ -204,7 +205,7 @@ def _check_resume(
 ) -> None:
     """A run that goes on keeps its own options: refuse new ones.
 
-    Those that decide the other defaults are in the default, too: it is plain without.
+    Told their defaults, they would be taken for nothing: it is plain without any.
     """
     # How it is carried out is no part of it.
     how = {"mesh": None, "several": ALONE, "json": False}
@@ -221,11 +222,11 @@ def _elsewhere(name: str, commands: Mapping[str, type]) -> str:
     return nearest(name, commands) if said is None else f" ({said})"
 
 
-def _deciding(args: Sequence[str]) -> set[str]:
-    """Those of `_Peek` among the arguments, their defaults too."""
+def _told(args: Sequence[str], command: type) -> set[str]:
+    """A command's options among the arguments, but for how it is carried out."""
     names = {arg.partition("=")[0].replace("_", "-") for arg in args}
-    fields = dataclasses.fields(_Peek)
-    return names & {f"--{field.name.replace('_', '-')}" for field in fields}
+    how = {"--resume", "--mesh", "--json", *flags_of(Several)}
+    return names & set(flags_of(command)) - how
 
 
 def _peek(args: Sequence[str]) -> _Peek:

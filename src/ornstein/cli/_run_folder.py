@@ -18,6 +18,7 @@ from ._flags import flagged
 from ._output import check_replaced
 from ._signals import Interruption, handled
 from ._terminal import Terminal
+from ._usage import UsageError
 
 
 class Untouched:
@@ -230,6 +231,12 @@ def say_notes(notes: Iterable[str], terminal: Terminal) -> None:
     """What readers of scores and predictions must know of data and fit."""
     for note in notes:
         terminal.say(f"Note: {flagged(note)}")
+
+
+def check_draws(num_draws: int | None) -> None:
+    """Refuse none, where some are asked for."""
+    if num_draws is not None and num_draws < 1:
+        raise UsageError(f"--draws must be at least 1, got {num_draws}.")
 
 
 def say_draws(fit: Fitted, num_draws: int, terminal: Terminal) -> None:

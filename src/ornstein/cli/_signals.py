@@ -67,6 +67,14 @@ class Interruption:
         if met is not None:
             raise met
 
+    def raise_last(self) -> None:
+        """The same, after which signals no longer wait: what ends may take long."""
+        try:
+            self.raise_if_met()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+
     def meet(self, number: int, frame: FrameType | None) -> None:
         """A signal's handler."""
         del frame

@@ -9,7 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from ..recipe import check_handed_over, check_sample_recipe, is_handed_over
+from ..recipe import (
+    check_handed_over,
+    check_recipe,
+    check_sample_recipe,
+    is_handed_over,
+)
 from ..sweep import (
     AbstractEngine,
     Cell,
@@ -200,7 +205,7 @@ class Sweep:
             + (f", of which {num_done} are finished" if num_done else "")
         )
         interruption = Interruption()
-        outcomes = engine.outcomes(todo, interruption.raise_if_met)
+        outcomes = engine.outcomes(todo, interruption.raise_last)
         try:
             with handled(interruption), contextlib.closing(outcomes):
                 interruption.hold()
@@ -263,8 +268,9 @@ def _refused(args: Sequence[str], commands: Mapping[str, type]) -> str | None:
         command = parse(args, commands)
         if isinstance(command, Sample):
             check_sample_recipe(command.recipe)
-        if isinstance(command, Train) and is_handed_over(command.recipe):
-            check_handed_over(command.recipe)
+        if isinstance(command, Train):
+            is_other = is_handed_over(command.recipe)
+            (check_handed_over if is_other else check_recipe)(command.recipe)
     except (ValueError, TypeError, NotImplementedError) as error:
         return said(error)
     return None

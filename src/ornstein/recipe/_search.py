@@ -57,6 +57,8 @@ def tune_recipe(
         ValueError: for other names, or an option that the recipe does not read.
     """
     recipe, data, _, likelihood = prepared
+    if trial_epochs is not None and trial_epochs < 1:
+        raise ValueError(f"`trial_epochs` must be positive, got {trial_epochs}.")
     for name in names:
         if name not in TUNABLE:
             raise OptionError(

@@ -230,6 +230,11 @@ def _check_options(method: str, options: Mapping[str, Any]) -> None:
             )
         if name == "seed":
             raise ValueError("`options` have 'seed': give `random_state` instead.")
+        if name == "patience" and options[name] is not None:
+            raise ValueError(
+                "`options` have 'patience', which judges epochs by rows that are held "
+                "out, and of a table in memory none are: give 'epochs' or 'steps'."
+            )
         if name in files:
             raise ValueError(
                 f"`options` have {name!r}, which is of files and their rows: choose "

@@ -1,5 +1,6 @@
 """PyTorch's layers as Equinox's, which compute the same in JAX."""
 
+import importlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 
 from ..nn import PerExample
 from ._extra import torch
+
+_PRUNING = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
 
 _FUNCTIONS: dict[type, Callable] = {
     torch.nn.ReLU: jax.nn.relu,
@@ -54,8 +57,10 @@ def from_torch(
 
     Raises:
         TypeError: for a layer that has no counterpart, by name.
-        ValueError: for options that have none, or two layers with the same weights.
+        ValueError: for options that have none, forward hooks other than those of
+            `torch.nn.utils.prune`, or two layers with the same weights.
     """
+    _check_no_hooks(network)
     layers = list(_layers(network, ""))
     _check_untied(network)
     if example_ndim is None:
@@ -89,6 +94,29 @@ def _check_untied(network: torch.nn.Module) -> None:
                     f"layer {name}, a `{type(module).__name__}`, has the weights of "
                     f"layer {first}, and copies would learn apart: give it its own."
                 )
+
+
+def _check_no_hooks(network: torch.nn.Module) -> None:
+    """Refuse what computes more than its class: `weight_norm`'s hooks, for one.
+
+    Those of pruning are carried out, as a call does: weights may have changed since.
+    """
+    for name, module in network.named_modules():
+        hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
+        while hooks and isinstance(hooks[0], _PRUNING.BasePruningMethod):
+            hooks.pop(0)(module, ())
+        if hooks:
+            where = f"layer {name}, a" if name else "a"
+            raise ValueError(
+                f"{where} `{type(module).__name__}`, has the forward hook "
+                f"{_name(hooks[0])}, which would be left out: remove it (of "
+                "`weight_norm` and the like, by their `remove_...`)."
+            )
+
+
+def _name(hook: Any) -> str:
+    found = hook if hasattr(hook, "__name__") else type(hook)
+    return f"`{found.__name__}`"
 
 
 def _layer(module: Any, name: str) -> eqx.Module:

@@ -236,6 +236,14 @@ def test_checkpoints_come_back(two_checkpoints):
     assert names == ["step_000000002", "step_000000003"]
 
 
+def test_checkpoints_are_in_the_order_of_their_steps(tmp_path):
+    """Catches (seen) an order by name: each beyond nine digits was removed at once."""
+    for step in (999_999_998, 999_999_999, 1_000_000_000):
+        save_checkpoint(tmp_path, step, {"a": jnp.ones(2)}, {})
+    names = [path.name for path in checkpoints(tmp_path)]
+    assert names == ["step_999999999", "step_1000000000"]
+
+
 def test_a_long_history_comes_back(tmp_path):
     """100,000 epochs of a small table. Catches a whole checkpoint called damaged."""
     record = {"loss": 1.0, "what": "x" * 180}

@@ -45,7 +45,7 @@ from ...train import RunFolder
 from .._audit import TwinsName, audit_run, show_audit
 from .._diagnosis import diagnosis_of, recorded, say_diagnosis
 from .._later_rows import evaluate_rows
-from .._run_folder import say_draws, say_joint_nll, say_notes
+from .._run_folder import check_draws, say_draws, say_joint_nll, say_notes
 from .._several import ALONE, Several
 from .._terminal import Terminal, as_json, shown
 
@@ -118,8 +118,7 @@ class Evaluate:
         started = time.monotonic()
         trained = load_run(self.run_folder)
         self._check_test()
-        if self.draws is not None and self.draws < 1:
-            raise ValueError(f"--draws must be at least 1, got {self.draws}.")
+        check_draws(self.draws)
         if self.test is not None:
             return self._judge_others(trained, self.test, terminal, command)
         trained = trained.with_rows()

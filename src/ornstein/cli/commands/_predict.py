@@ -28,6 +28,7 @@ from ...report import save_figure, series_figure
 from ...train import RunFolder
 from .._output import check_outputs, inputs_of
 from .._run_folder import (
+    check_draws,
     reading,
     say_draws,
     say_notes,
@@ -113,6 +114,7 @@ class Predict:
             return self._predict(terminal, command)
 
     def _predict(self, terminal: Terminal, command: str) -> dict[str, Any]:
+        check_draws(self.draws)
         started = time.monotonic()
         run = load_run(self.run_folder)
         prepared = run.prepared

@@ -22,6 +22,7 @@ from ...recipe import (
 from ...train import RunFolder, save_sparse
 from .._output import check_outputs, inputs_of
 from .._run_folder import (
+    check_draws,
     say_notes,
 )
 from .._terminal import Terminal, as_json
@@ -68,6 +69,7 @@ class Prune:
             return self._prune(sparse, terminal, command)
 
     def _prune(self, sparse: Path, terminal: Terminal, command: str) -> dict[str, Any]:
+        check_draws(self.draws)
         started = time.monotonic()
         trained = load_run(self.run_folder).with_rows()
         run, prepared, fit = trained.folder, trained.prepared, trained.fit

@@ -145,6 +145,8 @@ class Train:
                 "--tune-epochs does nothing without --tune: give --tune lr, or leave "
                 "it out."
             )
+        if self.tune_epochs is not None and self.tune_epochs < 1:
+            raise ValueError(f"--tune-epochs must be positive, got {self.tune_epochs}.")
         path = free_folder(self.recipe.data.data) if self.out is None else self.out
         check_new(path, inputs_of(self.recipe), overwrite=self.overwrite)
         check_outside(path, self.recipe.data.data)

@@ -148,7 +148,13 @@ def checkpoints(folder: Path) -> list[Path]:
             f"{folder} should be a folder of checkpoints ({error}): move it away, and "
             "put the run's own folder back or start the run again."
         ) from error
-    return sorted(folder.glob(f"{_PREFIX}*"))
+    return sorted(folder.glob(f"{_PREFIX}*"), key=_order)
+
+
+def _order(path: Path) -> tuple[int, str]:
+    """By step: names have nine digits, and a long run more steps."""
+    step = path.name.removeprefix(_PREFIX)
+    return (int(step) if step.isdecimal() else 0), step
 
 
 def load_checkpoint(
