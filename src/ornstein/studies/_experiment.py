@@ -113,7 +113,7 @@ class Study:
         write_atomically(path, json.dumps(kept).encode())
         begun.unlink(missing_ok=True)
         if self._shelf is not None:
-            self._shelf.put(name, _as_json(kept))
+            self._shelf.put(self._shelf_name(name), _as_json(kept))
         return value
 
     def find(self, name: str, settings: Any) -> Any | None:
@@ -123,27 +123,39 @@ class Study:
             name: of the piece.
             settings: as of `piece`.
         """
-        kept = self._kept(name, _as_json(settings))
+        settings = _as_json(settings)
+        kept = self._on_shelf(name, settings)
         if kept is None:
-            return None
+            kept = self._in_folder(name, settings)
+            if kept is None:
+                return None
+            if self._shelf is not None:
+                self._shelf.put(self._shelf_name(name), kept)
         self.ledger.take(name, kept.get("provenance"), kept.get("parts"))
-        if self._shelf is not None:
-            self._shelf.put(name, kept)
         return kept["value"]
 
     def _path(self, name: str) -> Path:
         return self.folder / "pieces" / f"{name}.json"
 
-    def _kept(self, name: str, settings: Any) -> dict[str, Any] | None:
+    def _in_folder(self, name: str, settings: Any) -> dict[str, Any] | None:
         path = self._path(name)
-        if path.exists():
-            kept = _read_piece(path)
-            if _is_same(kept["settings"], settings):
+        kept = _read_piece(path) if path.exists() else None
+        return kept if kept and _is_same(kept["settings"], settings) else None
+
+    def _on_shelf(self, name: str, settings: Any) -> dict[str, Any] | None:
+        """Of the shelf, which wins over a folder: it may have been mended since."""
+        if self._shelf is None:
+            return None
+        # Under the plain name are other seeds' pieces whose names have the seed.
+        for own in (self._shelf_name(name), name):
+            kept = self._shelf.get(own)
+            if kept is not None and _is_same(kept["settings"], settings):
                 return kept
-        kept = None if self._shelf is None else self._shelf.get(name)
-        if kept is not None and _is_same(kept["settings"], settings):
-            return kept
         return None
+
+    def _shelf_name(self, name: str) -> str:
+        """Its own for each seed, that none takes the place of seed 0's hours."""
+        return f"{name}_seed{self.seed}" if self.seed else name
 
 
 def _as_json(value: Any) -> Any:

@@ -266,11 +266,11 @@ def _summary(
     r_hats = [f["r_hat_median"] for f in found if "r_hat_median" in f]
     if r_hats:
         # Of the outputs at some test rows: each split's median, and its worst.
-        worst = [f["r_hat"] for f in found if "r_hat_median" in f]
+        worst = np.array([f["r_hat"] for f in found if "r_hat_median" in f])
         row |= {
             "r_hat_median": float(np.median(r_hats)),
-            "r_hat_worst": float(np.median(worst)),
-            "num_splits_with_r_hat_below_1.05": int(np.sum(np.array(r_hats) <= 1.05)),
+            "r_hat_worst": float(np.max(worst)),
+            "num_splits_with_r_hat_below_1.05": int(np.sum(worst <= 1.05)),
         }
     row["splits"] = [[f["rmse"], f["log_likelihood"]] for f in found]
     return row
