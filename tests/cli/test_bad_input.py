@@ -149,7 +149,10 @@ CASES = {
         "train --data toy/cos --steps 2 --tune lr --tune-epochs 0 --out new",
         "--tune-epochs must be positive, got 0",
     ),
-    "predict by none": ("predict run x.csv -o p.csv --draws 0", "--draws must be at least 1, got 0"),
+    "predict by none": (
+        "predict run x.csv -o p.csv --draws 0",
+        "--draws must be at least 1, got 0",
+    ),
     "prune by none": ("prune run --draws 0", "--draws must be at least 1, got 0"),
     "resume with data": ("train --resume run --data digits", "leave the others out"),
     "passes of no trial": (

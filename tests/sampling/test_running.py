@@ -21,6 +21,8 @@ def data(task: str) -> orn.data.Split:
     x = rng.normal(size=(24, 2)).astype("float32")
     if task == "classes":
         return orn.data.Split(x, (x[:, 0] > 0).astype("int32") + (x[:, 1] > 0.5))
+    if task == "zeros and ones":
+        return orn.data.Split(x, (x[:, :1] > 0).astype("float32"))
     return orn.data.Split(x, np.sin(x[:, :1]).astype("float32"))
 
 
@@ -31,6 +33,8 @@ def sampled(task: str, **options: Any) -> Any:
     likelihood = orn.Gaussian(0.5, learn_scale=True)
     if task == "classes":
         learned, likelihood = {}, orn.Categorical()
+    if task == "zeros and ones":
+        learned, likelihood = {}, orn.Bernoulli()
     return orn.sample(
         network,
         data(task),
@@ -46,7 +50,7 @@ def sampled(task: str, **options: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("task", ["classes", "numbers"])
+@pytest.mark.parametrize("task", ["classes", "zeros and ones", "numbers"])
 def test_sums_are_the_prediction_of_all_samples(task: str):
     """Catches a sample that counts twice, another's scale, and a mean of logs."""
     split = data(task)

@@ -127,6 +127,8 @@ def test_the_noise_ratio_is_the_largest_eigenvalue_weighted(x64, getkey):
     root = np.diag(np.sqrt(1 / (0.1 + np.sqrt(second_moments))))
     expected = 0.3 / (4 * 0.5) * np.linalg.eigvalsh(root @ dense @ root)[-1]
     np.testing.assert_allclose(ratio(kernel, state), expected, rtol=1e-9)
+    # Catches (seen) a 0 for infinite weights, which ended a burn-in at once.
+    assert ratio(PreconditionedSGLD(0.3, 0.0, damping=0.1), state) == np.inf
 
 
 def test_one_array_is_weighted_entry_by_entry(getkey):

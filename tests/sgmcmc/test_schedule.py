@@ -1,5 +1,6 @@
 """Schedules against their formulas, and what kernels and schedules refuse."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -32,6 +33,14 @@ def test_cyclical():
     np.testing.assert_array_equal(cycle.is_sampling(STEPS), part >= 0.35)
     only = SamplingOnly(cycle, 1.5)(STEPS)
     np.testing.assert_array_equal(only, np.where(part >= 0.35, 1.5, 0.0))
+
+
+@pytest.mark.parametrize(("length", "exploration"), [(25, 0.8), (50, 0.98), (41, 0.0)])
+def test_compiled_cycles_sample_as_long(length, exploration):
+    """Catches (seen) a quotient of single precision that missed the first step."""
+    cycle = Cyclical(0.1, length, exploration)
+    found = jax.jit(jax.vmap(cycle.is_sampling))(jnp.arange(length))
+    assert int(found.sum()) == length - round(exploration * length)
 
 
 def test_a_long_cycle_has_no_step_of_nothing():

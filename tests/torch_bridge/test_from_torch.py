@@ -156,7 +156,9 @@ def test_what_hooks_compute_is_not_left_out():
     """Catches (seen) an output hook left out, and weights of before the last step."""
     layer = nn.Linear(3, 3)
     layer.register_forward_hook(lambda module, given, output: 2 * output)
-    with pytest.raises(ValueError, match="layer 1, a `Linear`, has the forward hook `<"):
+    with pytest.raises(
+        ValueError, match="layer 1, a `Linear`, has the forward hook `<"
+    ):
         orn.torch.from_torch(nn.Sequential(nn.ReLU(), layer))
     with pytest.warns(FutureWarning, match="deprecated"):
         normed = nn.utils.weight_norm(nn.Linear(3, 3))

@@ -65,8 +65,8 @@ class RunningPrediction:
         if "squares" in self.sums:
             outer = self.sums["squares"] / self.sums["count"]
         elif inner is not None:  # of classes
-            positive = np.where(mean > 0, mean, 1.0)
-            outer = np.maximum(-np.sum(mean * np.log(positive), -1) - inner, 0.0)
+            of_mean = self._sampled[1].entropy(jnp.asarray(mean, jnp.float32))
+            outer = np.maximum(np.asarray(of_mean, np.float64) - inner, 0.0)
         else:
             outer = None
         single = lambda a: None if a is None else jnp.asarray(a, jnp.float32)

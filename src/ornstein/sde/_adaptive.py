@@ -12,7 +12,7 @@ from .._types import Array, Float, PRNGKeyArray
 from ._gradient import AbstractGradient, Backprop, Backsolve, Checkpointed
 from ._noise import add_noise, is_none
 from ._problem import Problem, State
-from ._solver import name_of, stepper_for
+from ._solver import name_of, needs_levy_area, stepper_for
 from ._stepsize import Adaptive
 
 
@@ -47,13 +47,15 @@ def check_adaptive(solver: diffrax.AbstractSolver, has_noise: bool) -> None:
         usable = weights is not None and bool(np.any(np.asarray(weights)))
     else:
         usable = isinstance(solver, diffrax.AbstractAdaptiveSolver)
-    if not usable:
+    of_noise = diffrax.AbstractItoSolver | diffrax.AbstractStratonovichSolver
+    if not usable or (has_noise and not isinstance(solver, of_noise)):
         advice = "`Heun()` or `SRA1()`" if has_noise else "`Tsit5()` or `Heun()`"
         flags = "{solver} heun or {solver} sra1" if has_noise else "{solver} heun"
         raise OptionError(
-            "{} needs a solver with an error estimate, which {} does not have; use "
+            "{} needs a solver with an error estimate{}, which {} does not have; use "
             "{}, or {}.",
             Choice("`Adaptive`", "{rtol}"),
+            " of noisy steps" if usable else "",
             Choice(f"`{name_of(solver)}`", "this {solver}"),
             Choice(advice, flags),
             Choice("`stepsize=Fixed(...)`", "{dt} in place of {rtol} and {atol}"),
@@ -72,6 +74,9 @@ def solve_adaptive(
     """Solve by `diffrax.diffeqsolve`: states at `ts`, and statistics."""
     t0, t1 = ts[0], ts[-1]
     terms: Any = diffrax.ODETerm(lambda t, s, p: p.state_drift(t, s))
+    controller: diffrax.AbstractStepSizeController = diffrax.PIDController(
+        rtol=stepsize.rtol, atol=stepsize.atol
+    )
     if problem.diffusion is not None:
         noise = problem.noise(t0, state.y)
         shape = jax.tree.map(
@@ -87,8 +92,12 @@ def solve_adaptive(
             tol=stepsize.tree_tol * (t1 - t0),
             shape=shape,
             key=key,
-            levy_area=getattr(solver, "minimal_levy_area", diffrax.BrownianIncrement),
+            levy_area=diffrax.SpaceTimeLevyArea
+            if needs_levy_area(solver)
+            else diffrax.BrownianIncrement,
         )
+        # Steps end at outputs: between them a path is a line, without its bridge.
+        controller = diffrax.ClipStepSizeController(controller, step_ts=ts)
         terms = diffrax.MultiTerm(terms, _TreeNoise(problem, path))
     first = stepsize.first_dt
     sol = diffrax.diffeqsolve(
@@ -100,9 +109,7 @@ def solve_adaptive(
         state,
         args=problem,
         saveat=diffrax.SaveAt(ts=ts),
-        stepsize_controller=diffrax.PIDController(
-            rtol=stepsize.rtol, atol=stepsize.atol
-        ),
+        stepsize_controller=controller,
         adjoint=_adjoint(gradient),
         max_steps=stepsize.max_steps,
     )

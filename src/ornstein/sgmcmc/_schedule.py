@@ -87,7 +87,7 @@ class Cyclical(eqx.Module):
                 f"`Cyclical.exploration` must be in [0, 1), got {self.exploration}: "
                 "it is the part of a cycle in which no samples are taken."
             )
-        if (self.cycle_length - 1) / self.cycle_length < self.exploration:
+        if self._num_exploring >= self.cycle_length:
             raise ValueError(
                 f"A cycle of {self.cycle_length} steps is over before it has explored "
                 f"{self.exploration} of itself, and no sample would ever be taken: "
@@ -101,7 +101,12 @@ class Cyclical(eqx.Module):
 
     def is_sampling(self, step: Int[Array, "*steps"]) -> Bool[Array, "*steps"]:
         """Whether the cycle is in the phase in which samples are taken."""
-        return self._part(step) >= self.exploration
+        return step % self.cycle_length >= self._num_exploring
+
+    @property
+    def _num_exploring(self) -> int:
+        """Whole steps: single precision may miss the first of those that sample."""
+        return math.ceil(self.exploration * self.cycle_length - 1e-9)
 
     def _part(self, step):
         return jnp.asarray(step % self.cycle_length, float) / self.cycle_length

@@ -22,6 +22,7 @@ from ornstein.functions import (
     r_hat,
     split_r_hat,
 )
+from ornstein.functions.chains._chain_diagnostics import worst_of
 from ornstein.nn import PerExample
 
 NUM_CHAINS, NUM_SAMPLES = 3, 5
@@ -254,3 +255,14 @@ def test_too_few_samples_for_diagnostics():
     no_energy = eqx.tree_at(lambda s: s.info, short, {})
     with pytest.raises(ValueError, match="reports no energy"):
         no_energy.e_bfmi()
+
+
+def test_scores_of_outputs_in_a_tree_are_the_worst_of_all():
+    """Catches (seen) a traceback after sampling, of networks whose outputs are two."""
+    samples = linear_samples()
+    values = samples.function_values(jnp.linspace(-1.0, 1.0, 10).reshape(5, 2))
+    both = {"a": diagnose_chains(values), "b": diagnose_chains(10 * values[:, ::-1])}
+    alone = {name: worst_of(found) for name, found in both.items()}
+    for name, value in worst_of(both).items():
+        pick = max if name == "r_hat" else min
+        assert value == pick(scores[name] for scores in alone.values())

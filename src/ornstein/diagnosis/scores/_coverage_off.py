@@ -46,7 +46,8 @@ def coverage_off(evidence: Evidence) -> CheckResult:
         share, error, by_chance, _ = coverage_of(prediction, y, level)
         name = f"{100 * level:g}"
         numbers |= {f"coverage_{name}": share, f"coverage_{name}_se": error}
-        z = (share - level) / error
+        # Of rows that all miss, as single precision may have it, the error is 0.
+        z = (share - level) / error if error else math.copysign(math.inf, share - level)
         is_off = abs(z) > _ERRORS and abs(share - level) > MATERIAL
         if is_off and max(by_chance, _tail(share, level, prediction.num_rows)) < CHANCE:
             off.append(z)

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from blackjax import diagnostics
 
-from ..._types import Array, Float, Shaped
+from ..._types import Array, Float, PyTree, Shaped
 
 Draws = Shaped[Array, "chains samples ..."] | Shaped[np.ndarray, "chains samples ..."]
 """Numbers of Markov chains: chains first, then samples."""
@@ -138,3 +139,17 @@ def thinned(
         return np.asarray(steps.any(2))
     is_count = np.issubdtype(info.dtype, np.integer)
     return steps.sum(2, dtype=info.dtype) if is_count else steps[:, :, -1]
+
+
+def worst_of(found: PyTree[ChainDiagnostics]) -> dict[str, float]:
+    """The largest R-hat and the smallest sizes of all outputs, a tree of them or one.
+
+    An output that is the same in all samples has none.
+    """
+    is_one = lambda node: isinstance(node, ChainDiagnostics)
+    parts = jax.tree.leaves(found, is_leaf=is_one)
+    every = lambda name: np.concatenate([np.ravel(getattr(p, name)) for p in parts])
+    scores = {"r_hat": float(np.fmax.reduce(every("r_hat")))}
+    for name in ("ess_bulk", "ess_tail"):
+        scores[name] = float(np.fmin.reduce(every(name)))
+    return scores

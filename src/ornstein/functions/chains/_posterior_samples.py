@@ -24,6 +24,7 @@ from ._chain_diagnostics import (
     ess_tail,
     r_hat,
     thinned,
+    worst_of,
 )
 
 _LEAST_BLOCKS = 4
@@ -352,10 +353,7 @@ class PosteriorSamples(AbstractRandomFunction):
         if self.num_samples >= 4:
             every = max(1, self.num_samples // _DIAGNOSED_SAMPLES)
             found = self.function_diagnostics(x, every=every)
-            # An output that is the same in all samples has no R-hat.
-            scores["r_hat"] = float(np.fmax.reduce(np.ravel(found.r_hat)))
-            scores["ess_bulk"] = float(np.fmin.reduce(np.ravel(found.ess_bulk)))
-            scores["ess_tail"] = float(np.fmin.reduce(np.ravel(found.ess_tail)))
+            scores |= worst_of(found)
         return scores
 
     def _blocks(self, num_draws: int) -> Int[np.ndarray, " draws"]:
