@@ -51,6 +51,7 @@ def folder(trained: Path, tmp_path: Path, monkeypatch) -> Path:
     os.link("run/checkpoints/final.npz", "hard.npz")
     Path("link.npz").symlink_to("run/checkpoints/final.npz")
     os.mkfifo("pipe.csv")
+    Path("run/tuning.json").write_text("[]")
     Path("study").mkdir()
     Path("study/result.json").write_text('{"name": "fig2"}')
     return tmp_path
@@ -111,6 +112,10 @@ REFUSED = {
     "prune the model by a hard link": (
         "prune run -o hard.npz --overwrite",
         "is where the run run keeps its own files",
+    ),
+    "export over the trials": (
+        "export run -o run/tuning.json --overwrite",
+        "is where the run .*run keeps its own files",
     ),
     "prune the configuration": (
         "prune run -o run/config.json --overwrite",

@@ -14,6 +14,7 @@ import ornstein as orn
 from ornstein.diagnosis._band_holds_all import band_holds_all
 from ornstein.diagnosis._coverage import coverage_of
 from ornstein.diagnosis._evidence import Evidence
+from ornstein.diagnosis.scores._coverage_off import coverage_off
 
 
 class Same(eqx.Module):
@@ -112,3 +113,11 @@ def test_series_of_unequal_lengths():
     assert found.error == pytest.approx(error)
     assert found.num_targets == 500
     assert found.by_chance == pytest.approx(scipy.stats.norm.sf(0.1 / error))
+
+
+def test_bands_without_a_width_that_single_precision_sees():
+    """Catches (seen) a division by the error of bands that all miss, which is 0."""
+    y = 1e6 + np.ones((100, 1), np.float32)
+    result = coverage_off(evidence(np.full((1, 100, 1), 1e6), orn.Gaussian(1e-3), y))
+    assert result.numbers["coverage_95"] == result.numbers["coverage_95_se"] == 0
+    assert "they are too narrow" in str(result.message)

@@ -138,6 +138,12 @@ def test_adaptive_paths_have_their_law_at_every_output(solver):
     np.testing.assert_allclose(other, found[0], atol=1e-4)
 
 
+def test_adaptive_steps_are_enough_for_every_output():
+    """Catches a limit that the outputs themselves use up."""
+    ts = np.linspace(0.0, 1.0, 101)
+    solve(ts, sde.Adaptive(0.1, 0.1, max_steps=20), sde.Heun())
+
+
 def test_adaptive_steps_of_noise_need_a_solver_of_noise():
     with pytest.raises(
         ValueError, match="estimate of noisy steps, which `Tsit5` does no"

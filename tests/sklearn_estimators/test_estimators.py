@@ -248,6 +248,7 @@ def test_what_laplace_makes_random(iris, line):
     ("change", "said"),
     [
         ({"method": "menfield"}, "is one of auto, "),
+        ({"options": {"patience": 5}}, "epochs by rows that are held out"),
         ({"options": {"breadth": "20"}}, "no option 'breadth'"),
         ({"options": {"momentum": "a"}}, "`momentum`"),
     ],

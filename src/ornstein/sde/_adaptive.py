@@ -77,6 +77,7 @@ def solve_adaptive(
     controller: diffrax.AbstractStepSizeController = diffrax.PIDController(
         rtol=stepsize.rtol, atol=stepsize.atol
     )
+    max_steps = stepsize.max_steps
     if problem.diffusion is not None:
         noise = problem.noise(t0, state.y)
         shape = jax.tree.map(
@@ -98,6 +99,7 @@ def solve_adaptive(
         )
         # Steps end at outputs: between them a path is a line, without its bridge.
         controller = diffrax.ClipStepSizeController(controller, step_ts=ts)
+        max_steps += len(ts)
         terms = diffrax.MultiTerm(terms, _TreeNoise(problem, path))
     first = stepsize.first_dt
     sol = diffrax.diffeqsolve(
@@ -111,7 +113,7 @@ def solve_adaptive(
         saveat=diffrax.SaveAt(ts=ts),
         stepsize_controller=controller,
         adjoint=_adjoint(gradient),
-        max_steps=stepsize.max_steps,
+        max_steps=max_steps,
     )
     stepper = stepper_for(solver)
     steps = sol.stats["num_steps"]

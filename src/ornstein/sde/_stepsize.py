@@ -163,13 +163,14 @@ class Adaptive(AbstractStepsize):
     """Steps chosen from an error estimate, by diffrax's PID controller.
 
     The Brownian path is a virtual Brownian tree (Li et al., 2020), so that the same
-    key gives the same path at every tolerance.
+    key gives the same path at every tolerance. With noise, steps end at output times:
+    between them a path would be smooth.
 
     Attributes:
         rtol: relative tolerance of one step.
         atol: absolute tolerance of one step.
         first_dt: the first step; `None` for a hundredth of the interval.
-        max_steps: the solve fails beyond it.
+        max_steps: the solve fails beyond it, with noise beside one for each output.
         tree_tol: the shortest time that the path resolves, relative to the interval.
     """
 

@@ -120,19 +120,19 @@ def noise_ratio(
         batch_size=min(100, len(draws.items)),
     )
     weight = kernel.noise_weight(state)
-    infinite = [jnp.any(jnp.isinf(w)) for w in jax.tree.leaves(weight)]
+    is_cold = jnp.array([jnp.isinf(w).any() for w in jax.tree.leaves(weight)]).any()
     if not jax.tree_util.all_leaves([weight]) or jnp.ndim(weight):  # one an entry
         rows = jax.tree.map(lambda g, w: g * jnp.sqrt(w)[None], rows, weight)
-        weight = jnp.ones(())
+        weight = 1.0
     gram = jnp.zeros((len(draws.items),) * 2)
     for leaf in jax.tree.leaves(rows):
         centred = (leaf - jnp.mean(leaf, axis=0, keepdims=True)).reshape(len(leaf), -1)
         gram += (centred @ centred.T).astype(gram.dtype)
     largest = draws.factor * jnp.linalg.eigvalsh(gram)[-1]
-    weight = jnp.where(jnp.any(jnp.asarray(infinite)), jnp.inf, weight)
-    # Of infinite weights the sum is not a number, and of no noise rounds below 0.
-    largest = jnp.where(jnp.isinf(weight) & jnp.isnan(largest), jnp.inf, largest)
-    return jnp.where(largest <= 0, 0.0, weight * largest)
+    # Of rows that are alike it is 0, or rounds below; of infinite ones no number.
+    is_quiet = largest <= 0
+    ratio = jnp.where(is_quiet, 0.0, weight * largest)
+    return jnp.where(is_cold & ~is_quiet, jnp.inf, ratio)
 
 
 class _Draws(NamedTuple):

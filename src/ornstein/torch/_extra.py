@@ -2,6 +2,7 @@
 
 try:
     import torch as torch
+    from torch.nn.utils import prune as prune
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise

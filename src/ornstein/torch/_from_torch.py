@@ -1,6 +1,5 @@
 """PyTorch's layers as Equinox's, which compute the same in JAX."""
 
-import importlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -11,9 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..nn import PerExample
-from ._extra import torch
-
-_PRUNING = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
+from ._extra import prune, torch
 
 _FUNCTIONS: dict[type, Callable] = {
     torch.nn.ReLU: jax.nn.relu,
@@ -103,10 +100,10 @@ def _check_no_hooks(network: torch.nn.Module) -> None:
     """
     for name, module in network.named_modules():
         hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
-        while hooks and isinstance(hooks[0], _PRUNING.BasePruningMethod):
+        while hooks and isinstance(hooks[0], prune.BasePruningMethod):
             hooks.pop(0)(module, ())
         if hooks:
-            where = f"layer {name}, a" if name else "a"
+            where = f"layer {name}, a" if name else "A"
             raise ValueError(
                 f"{where} `{type(module).__name__}`, has the forward hook "
                 f"{_name(hooks[0])}, which would be left out: remove it (of "
