@@ -309,23 +309,23 @@ def decimal_of(cells: Cells) -> str:
     """What stands before decimals, by all of a column's text.
 
     Where only numbers like 1,234 have a comma, a table whose cells commas part has
-    thousands, and another one decimals.
+    thousands, and one with decimal points; another one decimals.
 
     Args:
         cells: of the column.
     """
+    mark = cells.column.attrs.get("decimal")
     has_comma = cells.texts.str.contains(",", regex=False)
     if not has_comma.any():
         # Another column may say what the points of 2.320 are.
-        mark = cells.column.attrs.get("decimal", ".")
         has_point = cells.texts[cells.given].str.contains(".", regex=False).any()
-        return mark if has_point and has_no_decimals(cells) else "."
+        return mark or "." if has_point and has_no_decimals(cells) else "."
     texts = cells.texts[has_comma]
     if not texts.str.fullmatch(f"{_WITH_COMMA}|{_DOT_THOUSANDS}").all():
         return "."
     is_thousand = texts.str.fullmatch(_COMMA_THOUSANDS)
-    is_parted_by_commas = cells.column.attrs.get("separator", ",") == ","
-    return "." if is_thousand.all() and is_parted_by_commas else ","
+    has_other = mark == "." or cells.column.attrs.get("separator", ",") == ","
+    return "." if is_thousand.all() and has_other else ","
 
 
 def has_no_decimals(cells: Cells) -> bool:

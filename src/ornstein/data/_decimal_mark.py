@@ -3,26 +3,65 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ._cells import Cells, Kind, decimal_of, is_date_like, kind_of
+import numpy as np
+
+from ._cells import (
+    Cells,
+    Kind,
+    Reading,
+    decimal_of,
+    has_no_decimals,
+    is_date_like,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def decimal_mark(columns: Iterable["pd.Series"]) -> str:
-    """What stands before decimals in a table, where any of its text says so.
+def decimal_mark(columns: Iterable["pd.Series"]) -> str | None:
+    """What stands before decimals in a table; `None` where none of its text says so.
+
+    A column with decimals after commas decides, such as 0,5; then one with decimals
+    after points; and then numbers like 1,234, in a table whose cells no commas part.
 
     Args:
         columns: of the table.
     """
     import pandas as pd
 
-    for column in columns:
-        cells = Cells(column)
-        if pd.api.types.is_numeric_dtype(column) or is_date_like(column):
-            continue
-        if decimal_of(cells) == ",":
-            found = kind_of(cells)
-            if isinstance(found, Kind) and found.reading.decimal == ",":
-                return ","
-    return "."
+    texts = [
+        column
+        for column in columns
+        if not pd.api.types.is_numeric_dtype(column) and not is_date_like(column)
+    ]
+    perhaps = [column for column in texts if decimal_of(Cells(column)) == ","]
+    if any(_has_decimal_commas(_where_points(column)) for column in perhaps):
+        return ","
+    if perhaps and any(map(_has_decimal_points, texts)):
+        return "."
+    return "," if any(map(_has_decimal_commas, perhaps)) else None
+
+
+def _has_decimal_commas(column: "pd.Series") -> bool:
+    cells = Cells(column)
+    if decimal_of(cells) != ",":
+        return False
+    found = kind_of(cells)
+    return isinstance(found, Kind) and found.reading.decimal == ","
+
+
+def _where_points(column: "pd.Series") -> "pd.Series":
+    """The column in a table in which points stand before decimals."""
+    told = column.copy(deep=False)
+    told.attrs = {**column.attrs, "decimal": "."}
+    return told
+
+
+def _has_decimal_points(column: "pd.Series") -> bool:
+    """Whether all are numbers, and a point in them is no thousands'."""
+    cells = Cells(column)
+    has_point = cells.texts.str.contains(".", regex=False) & cells.given
+    if has_no_decimals(Cells(column[has_point])):
+        return False
+    return not np.isnan(cells.numbers(Reading("."))[cells.given]).any()
