@@ -1,12 +1,15 @@
 """Files to predict from, as a run of sequences takes them: steps, starts and ends."""
 
 import dataclasses
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import ornstein as orn
@@ -244,3 +247,31 @@ def test_posterior_that_goes_on_is_not_charged_for_padding(tmp_path):
     written(tmp_path / "own.csv", even, "id,t,a")
     prepare(recipe)
     prepare(recipe.changed(lengths=[4, 8]))
+
+
+def test_series_are_told_apart_as_they_are_written(tmp_path):
+    """Catches (seen) 1.10 and 1.1 that are one, by names that are numbers."""
+    rows = [f"{name},{t},{t % 3}" for name in ("1.1", "1.10", "7") for t in range(9)]
+    recipe = recipe_of(written(tmp_path / "own.csv", rows, "id,t,a"), series="id")
+    asked_rows = ["1.10,0,5", "1.1,0,6", "1.10,1,7", "1.1,1,8"]
+    path = written(tmp_path / "asked.csv", asked_rows, "id,t,a")
+    inputs = read_series(path, recipe, load_data(recipe))
+    assert inputs.names == ("1.10", "1.1")
+    assert inputs.cells.tolist() == [0, 2, 1, 3]
+    assert inputs.columns["id"] == ["1.10", "1.1", "1.10", "1.1"]
+
+
+def test_decimals_of_parquet_are_among_the_values(tmp_path):
+    """Catches (seen) columns of numbers that are left out unless they are named."""
+    decimals = pa.array([Decimal(f"{t % 3}.25") for t in range(12)])
+    assert pa.types.is_decimal(decimals.type)
+    ids = pa.array([Decimal(10**20 + t // 4) for t in range(12)], pa.decimal128(38, 0))
+    frame = pa.table({"id": ids, "t": [float(t) for t in range(12)], "a": decimals})
+    path = tmp_path / "own.parquet"
+    pq.write_table(frame, path)
+    data = load_data(recipe_of(path, series="id"))
+    assert data.feature_names == ("a",)
+    (said_of,) = [note for note in data.notes if "for the test, series" in str(note)]
+    assert "series 10000000000000000000" in str(said_of)
+    inputs = read_series(path, recipe_of(path, series="id"), data)
+    assert inputs.names == tuple(str(10**20 + row) for row in range(3))

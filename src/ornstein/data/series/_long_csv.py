@@ -78,8 +78,8 @@ def read_long_csv(
         path: `.csv` (a header, then rows) or `.parquet`.
         time: the column of times: numbers, which stay as they are, or ISO dates.
         value: the column of values, or several: the features of one series.
-        series: the column that says which series a row belongs to; `None` if there is
-            only one.
+        series: the column that says which series a row belongs to, by a name that is
+            read as it is written; `None` if there is only one.
         time_unit: of times that are dates: `"seconds"`, `"minutes"`, `"hours"`,
             `"days"` or `"weeks"`, counted from `origin`.
         origin: the date that is time 0, where times are dates; `None` takes the
@@ -93,7 +93,7 @@ def read_long_csv(
             point or without any value, and values that are no finite numbers.
     """
     path = Path(path).expanduser()
-    frame = read_table(path)
+    frame = read_table(path, text_columns=[series] if series else [])
     values = [value] if isinstance(value, str) else list(value)
     _check_columns(path, frame.column_names, time, series, values)
     times = read_times(frame, time, path, unit=time_unit, origin=origin)

@@ -70,16 +70,20 @@ def read_names(
 ) -> tuple[tuple[str, ...], Int[np.ndarray, " cells"]]:
     """The names of the series in the order of the file, and each row's number.
 
+    Among numbers, what says that a cell is empty is no name: `NA`.
+
     Args:
         frame: the table.
-        column: that names the series.
+        column: that names the series, as it is written.
         path: the table's file, for messages.
 
     Raises:
         DataError: for an empty cell.
     """
     cells = frame[column].to_pylist()
-    texts = ["" if c is None else unescaped(str(c)) for c in cells]
+    texts = ["" if c is None else unescaped(str(c).strip()) for c in cells]
+    if all(map(_is_number, set(texts))):
+        texts = ["" if text in _EMPTY else text for text in texts]
     if "" in texts:
         raise DataError(
             f"{path}: column {column!r} names no series in row {texts.index('')}, "

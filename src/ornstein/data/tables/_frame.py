@@ -1,7 +1,9 @@
 """The user's own tables as they lie on disk: CSV or parquet."""
 
 import itertools
+import os
 import re
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_COLUMNS = 100_000  # of a table: the parser takes a minute for ten times as many
 _MAX_HEADER = 2**27  # bytes
+_MAX_BLANK = 2**20  # bytes
 _SEPARATORS = ",;\t|"
 _SEPARATOR_LINE = re.compile(rb'(\xef\xbb\xbf)?"?sep=(?P<separator>[,;\t|:])"?\s*')
 _BOM = b"\xef\xbb\xbf"
@@ -26,20 +29,34 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_table(
-    path: Path, separator: str | None = None, *, as_text: bool = False
+    path: Path,
+    separator: str | None = None,
+    *,
+    as_text: bool = False,
+    text_columns: Collection[str] = (),
 ) -> pa.Table:
     """Read a `.csv` or `.parquet` file; text that says that a cell is empty stays text.
+
+    Columns without name and values are left out. Decimals of Parquet are floats.
 
     Args:
         path: the file.
         separator: between cells of a `.csv`; seen from its header by default.
-        as_text: leave all cells of a `.csv` as they are written.
+        as_text: leave all cells as they are written.
+        text_columns: leave those of these columns, whichever there are.
 
     Raises:
         DataNotFoundError: if there is none.
         DataError: if it is empty, cut short or something else.
     """
-    return _read(path, separator, is_text=as_text)
+    found = _read(path, separator, is_text=as_text, text_columns=text_columns)
+    if as_text:
+        return found
+    for place, field in enumerate(found.schema):
+        if pa.types.is_decimal(field.type) and field.name not in text_columns:
+            numbers = found.column(place).cast(pa.float64())
+            found = found.set_column(place, field.name, numbers)
+    return found
 
 
 def read_frame(path: Path, separator: str | None = None) -> "pd.DataFrame":
@@ -75,7 +92,13 @@ def read_frame(path: Path, separator: str | None = None) -> "pd.DataFrame":
     return frame
 
 
-def _read(path: Path, separator: str | None, *, is_text: bool) -> pa.Table:
+def _read(
+    path: Path,
+    separator: str | None,
+    *,
+    is_text: bool,
+    text_columns: Collection[str] = (),
+) -> pa.Table:
     if path.suffix.lower() == ".parquet":
         if separator is not None:
             raise DataError(
@@ -83,10 +106,10 @@ def _read(path: Path, separator: str | None, *, is_text: bool) -> pa.Table:
             )
         frame = read_parquet(path)
     else:
-        frame = _read_csv(path, separator, is_text=is_text)
-    if is_text:
-        frame = _without_unnamed(frame)
-    names = [unescaped(name.strip()) for name in frame.column_names]
+        is_left = lambda name: is_text or _called(name) in text_columns
+        frame = _read_csv(path, separator, is_left)
+    frame = _without_unnamed(frame)
+    names = list(map(_called, frame.column_names))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{path} has two columns of one name, {twice!r}: rename one.")
@@ -95,9 +118,14 @@ def _read(path: Path, separator: str | None, *, is_text: bool) -> pa.Table:
     return frame.rename_columns(names)
 
 
+def _called(name: str) -> str:
+    """What a column is called, by the name that its file has."""
+    return unescaped(name.strip())
+
+
 def _without_unnamed(frame: pa.Table) -> pa.Table:
     """Without what separators at the ends of lines make."""
-    is_blank = lambda column: not any(cell.as_py() for cell in column)
+    is_blank = lambda column: all(cell.as_py() in (None, "") for cell in column)
     return frame.select(
         [
             place
@@ -107,7 +135,10 @@ def _without_unnamed(frame: pa.Table) -> pa.Table:
     )
 
 
-def _read_csv(path: Path, separator: str | None, *, is_text: bool) -> pa.Table:
+def _read_csv(
+    path: Path, separator: str | None, is_text: Callable[[str], bool]
+) -> pa.Table:
+    """See `read_table`: `is_text` says of which columns cells stay as they are."""
     if not path.exists():
         raise DataNotFoundError(f"There is no file {path}: check the path.")
     if separator is not None and (
@@ -132,13 +163,20 @@ def _read_csv(path: Path, separator: str | None, *, is_text: bool) -> pa.Table:
         read_options = pacsv.ReadOptions(
             block_size=block_size, skip_rows=top.num_before
         )
+        parsing = pacsv.ParseOptions(delimiter=delimiter)
         try:
-            how = read_options, pacsv.ParseOptions(delimiter=delimiter)
-            found = _parsed(path, *how, is_text=is_text)
+            found = _parsed(path, read_options, parsing, is_text)
         except pa.ArrowInvalid:
             # Perhaps for a line's end between quotes, which takes a slower parser.
-            parsing = pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-            found = _parsed(path, read_options, parsing, is_text=is_text)
+            parsing.newlines_in_values = True
+            found = _parsed(path, read_options, parsing, is_text)
+        if found.num_columns == 1:
+            # A blank line is an empty cell: without it, rows were others than they are.
+            blank = _blank_lines(path, top.num_before)
+            read_options.skip_rows += blank.above
+            parsing.ignore_empty_lines = False
+            found = _parsed(path, read_options, parsing, is_text)
+            found = found.slice(0, found.num_rows - blank.below)
         _check_text(found)
         return found
     except (UnreadableError, pa.ArrowException, UnicodeDecodeError) as error:
@@ -159,14 +197,11 @@ def _parsed(
     path: Path,
     reading: pacsv.ReadOptions,
     parsing: pacsv.ParseOptions,
-    *,
-    is_text: bool,
+    is_text: Callable[[str], bool],
 ) -> pa.Table:
     how = {"read_options": reading, "parse_options": parsing}
-    options = pacsv.ConvertOptions()
-    if is_text:
-        names = pacsv.open_csv(path, **how).schema.names
-        options.column_types = dict.fromkeys(names, pa.string())
+    names = filter(is_text, pacsv.open_csv(path, **how).schema.names)
+    options = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
     return pacsv.read_csv(path, convert_options=options, **how)
 
 
@@ -213,6 +248,33 @@ def _top(path: Path) -> _Top:
                     "line must be the header: take out the lines above that."
                 )
     return _Top(first, separator, 0)
+
+
+class _BlankLines(NamedTuple):
+    """How many lines are blank, and no rows.
+
+    Attributes:
+        above: the header.
+        below: the last row.
+    """
+
+    above: int
+    below: int
+
+
+def _blank_lines(path: Path, num_before: int) -> _BlankLines:
+    """Blank lines around a table, of which `num_before` lines are above all else."""
+    plain = lambda text: text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    with path.open("rb") as file:
+        for _ in range(num_before):
+            file.readline(_MAX_HEADER)
+        first = plain(file.read(_MAX_BLANK))
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _MAX_BLANK))
+        last = plain(file.read())
+    above = len(first) - len(first.lstrip(b"\n"))
+    below = len(last) - len(last.rstrip(b"\n")) - 1  # one ends the last row
+    return _BlankLines(above, max(below, 0))
 
 
 def _check_encoding(path: Path, line: bytes) -> None:

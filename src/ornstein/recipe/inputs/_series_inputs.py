@@ -84,10 +84,10 @@ def read_series(path: str | Path, recipe: Recipe, data: Data) -> SeriesInputs:
             f"{path} holds no sequences: give a .csv or .parquet file with a row for "
             "each time."
         )
-    frame = read_table(path)
+    written = read_table(path, as_text=True)  # a date in its own form, 007 with zeros
     time = recipe.series.time or "time"
     series = recipe.series.series
-    if recipe.series.time is None and "series" in frame.column_names:
+    if recipe.series.time is None and "series" in written.column_names:
         series = "series"
     values = data.feature_names or _default_names(data.num_outputs)
     columns = {"time": time, "series": series, "value": list(values)}
@@ -108,11 +108,10 @@ def read_series(path: str | Path, recipe: Recipe, data: Data) -> SeriesInputs:
         also=also,
     )
     x = stepped.table.to_series(data.x_scaling)
-    codes = np.zeros(frame.num_rows, int)
+    codes = np.zeros(written.num_rows, int)
     if series is not None:
-        _, codes = read_names(frame, series, path)
+        _, codes = read_names(written, series, path)
     names = [name for name in (series, time) if name is not None]
-    written = read_table(path, as_text=True)  # a date in its own form, 007 with zeros
     return SeriesInputs(
         x,
         x if span is None else _observed_until(x, span),
