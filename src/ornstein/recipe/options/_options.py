@@ -51,7 +51,8 @@ class DataOptions:
         split: which of the numbered splits of uci/NAME.
         validation_fraction: of the training rows, held out for choosing and stopping.
         train_rows: learn from the first ones alone.
-        test_rows: test on the first ones alone.
+        test_rows: test on the first ones alone; of rows sorted by class, as a folder's
+            are, on some of each.
         image_augmentation: shift, crop and flip training images as keeps their class.
     """
 
