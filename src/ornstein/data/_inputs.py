@@ -15,7 +15,7 @@ from ._error import DataError, DataNotFoundError
 from ._few_cells import FEW, few_written
 from ._formulas import unescaped
 from ._standardise import Standardisation
-from .images import SUFFIXES, images_below, read_images
+from .images import SUFFIXES, images_below, read_images, unread_notes
 from .tables import read_array, read_frame
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ def read_inputs(
     found = array_inputs(raw, data, str(path))
     root = path if path.is_dir() else path.parent
     names = [file.relative_to(root).as_posix() for file in files]
-    return found._replace(labels={"file": names})
+    notes = (*unread_notes(path, [path]), *found.notes)  # of a file, there are none
+    return found._replace(labels={"file": names}, notes=notes)
 
 
 def frame_inputs(frame: "pd.DataFrame", data: Data, where: str = "The table") -> Inputs:

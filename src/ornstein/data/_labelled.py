@@ -13,7 +13,7 @@ from ._columns import Column, check_columns
 from ._error import DataError, DataNotFoundError, nearest
 from ._inputs import Inputs, array_inputs, frame_inputs, with_text_names
 from ._source import Source
-from .images import class_folders, read_labelled_images
+from .images import class_folders, read_labelled_images, unread_notes
 from .tables import class_name, own_labels, read_array, read_frame, with_targets
 
 if TYPE_CHECKING:
@@ -165,7 +165,8 @@ def _image_rows(path: Path, data: Data) -> LabelledInputs:
     images, y, files = read_labelled_images(path, known, channels, **how)
     inputs = array_inputs(images, data, str(path))
     labels: dict[str, list] = {"file": [f.relative_to(path).as_posix() for f in files]}
-    inputs = inputs._replace(labels=labels)
+    notes = (*unread_notes(path, [path / name for name in known]), *inputs.notes)
+    inputs = inputs._replace(labels=labels, notes=notes)
     return LabelledInputs(inputs, _as_learned(y, data, str(path)))
 
 

@@ -58,7 +58,8 @@ def load(
         target: for tables, the column to predict, or several for a regression.
         task: for the user's tables and arrays, `"classification"` or `"regression"`;
             `None` decides by the target, and says in `notes` where it had to guess.
-        test_fraction: of the user's own rows, for the test.
+        test_fraction: of the user's own rows, for the test; with `stream`, 0 leaves all
+            of them for the training, and `test` without rows.
         features: for tables, the columns to learn from; by default all that are not
             named otherwise, but texts that are names and whole numbers that are ids.
         drop: for tables, columns to leave out.

@@ -9,7 +9,8 @@ from ._error import DataError, DataNotFoundError
 
 _BLOCK = 2**20
 _TABLES = (".csv", ".parquet", ".npz")
-_OF_OTHERS = ("thumbs.db", "desktop.ini")
+LEFT_BY_OTHERS = ("thumbs.db", "desktop.ini")
+"""Names, in small letters, of files that systems leave in folders."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +136,7 @@ def _without_others(files: Sequence[Path], folder: Path) -> list[Path]:
     seen = [
         file
         for file in files
-        if not marked(file, ".") and file.name.lower() not in _OF_OTHERS
+        if not marked(file, ".") and file.name.lower() not in LEFT_BY_OTHERS
     ]
     rows = [file for file in seen if not marked(file, "_")]  # _SUCCESS is none
     is_of_tables = rows and all(file.suffix.lower() in _TABLES for file in rows)

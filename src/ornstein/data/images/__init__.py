@@ -12,7 +12,6 @@ from ._bytes import ByteScale as ByteScale, Images as Images
 from ._digits import digits as digits
 from ._hub import HUB_SETS as HUB_SETS, hub_set as hub_set, read_parquet as read_parquet
 from ._image_folder import (
-    SUFFIXES as SUFFIXES,
     Classes as Classes,
     channels_of as channels_of,
     check_every_class as check_every_class,
@@ -33,3 +32,4 @@ from ._pixels import (
     open_image as open_image,
     read_encoded as read_encoded,
 )
+from ._suffixes import SUFFIXES as SUFFIXES, unread_notes as unread_notes

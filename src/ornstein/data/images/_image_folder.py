@@ -15,9 +15,9 @@ from .._base import Data
 from .._error import DataError
 from .._hold_out import hold_out
 from ._pixels import ImageFit, decode, is_grey, open_image, read_encoded
+from ._suffixes import SUFFIXES, unread_notes
 
 _MAX_SIZE = 4096
-SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".webp")
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation"}
 _SPLITS |= {"dev", "eval", "evaluation", "holdout"}
 
@@ -48,6 +48,7 @@ def image_folder(
     """
     check_image_size(size)
     found = find_classes(folder)
+    notes = unread_notes(folder, found.folders)
     if found.test is None:
         images, labels, paths = _read(folder, found.names, None, size, fit)
         check_every_class(labels, found)
@@ -58,6 +59,7 @@ def image_folder(
             test_fraction=test_fraction,
             seed=seed,
             class_names=found.names,
+            notes=notes,
         )
         _, held = hold_out(len(labels), test_fraction, seed=seed, labels=labels)
         names = relative_names([paths[i] for i in held], folder)
@@ -66,7 +68,9 @@ def image_folder(
     train = _read(found.train, found.names, None, size, fit)
     check_every_class(train[1], found)
     test = _read(found.test, found.names, train[0].shape[-1], size, fit)
-    data = assemble(str(folder), train[:2], test[:2], class_names=found.names)
+    data = assemble(
+        str(folder), train[:2], test[:2], class_names=found.names, notes=notes
+    )
     names = relative_names(test[2], folder)
     own = {"image_size": size, "image_fit": fit, "test_names": names}
     return dataclasses.replace(data, **own)
@@ -84,6 +88,12 @@ class Classes(NamedTuple):
     names: list[str]
     train: Path
     test: Path | None
+
+    @property
+    def folders(self) -> list[Path]:
+        """Those of the classes, in each part; there may be no images of one."""
+        parts = [self.train] if self.test is None else [self.train, self.test]
+        return [part / name for part in parts for name in self.names]
 
 
 def find_classes(folder: Path) -> Classes:

@@ -18,6 +18,7 @@ from ..images import (
     find_classes,
     labelled_files,
     relative_names,
+    unread_notes,
 )
 from ..stream import Streamed
 from ._deal import MOST_HELD, Dealt, deal, digest_of_names, inside
@@ -105,7 +106,10 @@ def load_images(
         num_classes=len(classes.names),
         class_names=tuple(classes.names),
         x_scaling=scaling,
-        notes=[_note(folder, streamed, len(test_paths), num_given, is_drawn)],
+        notes=[
+            *unread_notes(folder, classes.folders),
+            _note(folder, streamed, len(test_paths), num_given, is_drawn),
+        ],
         image_size=size,
         image_fit=fit,
         source=Source.of([folder], num_rows=num_rows),
