@@ -1,6 +1,5 @@
 """Fixtures, and an environment stricter than users have."""
 
-import itertools
 import os
 import random
 from collections.abc import Iterator
@@ -18,6 +17,15 @@ _COMPILATION_CACHE = os.environ.get(
     "JAX_COMPILATION_CACHE_DIR", str(_CACHE_ROOT / "ornstein" / "jax")
 )
 
+# A test runs its programs once or twice: compiling them with less care takes a quarter
+# of the time. `XLA_FLAGS= make test` has them as users do.
+_QUICKLY_COMPILED = (
+    "--xla_cpu_use_fusion_emitters=false"
+    " --xla_cpu_parallel_codegen_split_count=1"
+    " --xla_backend_optimization_level=1"
+)
+os.environ.setdefault("XLA_FLAGS", _QUICKLY_COMPILED)
+
 # Here rather than in a fixture: parametrisations make arrays during collection.
 strict_promotion.enforce()
 tree_types.check_by_beartype()
@@ -27,7 +35,6 @@ jax.config.update("jax_compilation_cache_dir", _COMPILATION_CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
 
 _SEED_VARIABLE = "ORNSTEIN_TEST_SEED"
-_FINISHED_MODULES = itertools.count(1)
 
 
 class GetKey:
@@ -68,16 +75,9 @@ def unchecked() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _forget_programs() -> Iterator[None]:
-    """Every tenth module's end: over a whole run, compiled programs fill the memory.
-
-    Most come back from the cache on disk; the smallest are compiled again, which is why
-    it isn't each module's.
-    """
+    """At a module's end: over a whole run, compiled programs fill the memory."""
     yield
-    if next(_FINISHED_MODULES) % 10 == 0:
-        jax.clear_caches()
-    else:
-        forget_programs_if_many()
+    forget_programs_if_many()
 
 
 @pytest.fixture
