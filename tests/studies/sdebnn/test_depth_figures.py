@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,56 @@ def test_severities_of_corruptions(folder: Path):
     assert whole["clean_error"] == pytest.approx(rows[0]["error"])
     assert whole["num_rows"] == 20
     assert Path("runs/fig7/error.png").is_file()
+
+
+def _judged_on(monkeypatch, data: str, generated: bool, folder: Path) -> bool:
+    """What is shown as scores: of which images those are that they were made of."""
+    function = SimpleNamespace(
+        num_strata=1, posterior_parts=lambda: SimpleNamespace(is_random=False)
+    )
+    prepared = SimpleNamespace(
+        data=SimpleNamespace(name=data, test=range(2)),
+        recipe=SimpleNamespace(data=SimpleNamespace(data_dir=None)),
+    )
+    record = {"provenance": {"commit": "c"}, "notes": []}
+    row = (prepared, SimpleNamespace(model=function), record)
+    images = SimpleNamespace(generated=generated)
+    monkeypatch.setattr(_fig7, "trained_row", lambda *args: row)
+    monkeypatch.setattr(_fig7, "table_study", lambda study: study)
+    monkeypatch.setattr(
+        _fig7, "corrupted_images", lambda *args, **options: images, raising=False
+    )
+    monkeypatch.setattr(
+        _fig7,
+        "corruption_scores",
+        lambda *args, keep, **options: {"fog": keep("fog", lambda: generated)},
+    )
+    ours = Study(folder, "quick", seed=0, say=lambda text: None, data=data)
+    return _fig7._judged_one(ours, "sdebnn", 0)["fog"]
+
+
+def test_scores_of_generated_images_are_not_the_published_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Seen failing: scores of generated images under the published files' note."""
+    for generated in (True, False, True):
+        found = _judged_on(monkeypatch, "cifar10", generated, tmp_path)
+        assert found == generated
+        assert _judged_on(monkeypatch, "cifar10", generated, tmp_path) == generated
+
+
+@pytest.mark.parametrize("data", ["cifar10", "digits"])
+def test_scores_of_before_are_kept_where_they_are_of_one_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str
+):
+    """Data without published files. Catches their hour of scores computed again."""
+    settings = {"rows": 2, "draws": 1, "trained": {"commit": "c"}}
+    piece = {"settings": settings, "value": "of before"}
+    path = tmp_path / "pieces" / "corrupted_sdebnn_0_fog.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(piece))
+    found = _judged_on(monkeypatch, data, True, tmp_path)
+    assert found == (True if data == "cifar10" else "of before")
 
 
 @pytest.mark.slow
