@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ class Study:
         folder: of pieces, figures and the result.
         scale: `quick` for minutes to hours on two cores, `hours` for hours, `gpu` for
             25 minutes on one accelerator, `full` for the paper's own budget.
-        seed: of everything random.
+        seed: of everything random, and the only one of a recipe that has several;
+            `None` for all of a recipe's, with 0 for what else is random.
         say: hears a line for each piece and figure.
         data: the data set, of experiments that have several.
         models: rows of a table to work on; none stands for all.
@@ -34,6 +35,7 @@ class Study:
 
     Attributes:
         ledger: where the pieces come from.
+        seed: of everything random: a number.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class Study:
         folder: Path,
         scale: ScaleName,
         *,
-        seed: int,
+        seed: int | None,
         say: Callable[[str], None],
         data: str = "mnist",
         models: tuple[str, ...] = (),
@@ -51,14 +53,23 @@ class Study:
         self.folder = folder
         self.data, self.models = data, models
         self.scale: ScaleName = scale
-        self.seed, self.say = seed, say
-        self.ledger = Ledger(command, seed=seed)
+        self.seed, self.say = seed or 0, say
+        self._has_one_seed = seed is not None
+        self.ledger = Ledger(command, seed=self.seed)
         self._shelf = shelf
 
     @property
     def shows_kept(self) -> bool:
         """Whether nothing is computed, and what is there already shown."""
         return self.models == (KEPT,)
+
+    def seeds_of(self, recipe_seeds: Sequence[int]) -> tuple[int, ...]:
+        """Which seeds to run: the one that was asked for alone, else a recipe's.
+
+        Args:
+            recipe_seeds: those of the recipe.
+        """
+        return (self.seed,) if self._has_one_seed else tuple(recipe_seeds)
 
     def beside(self, folder: Path) -> "Study":
         """This study with its pieces in another folder; all are parts of its result.

@@ -34,8 +34,8 @@ def _judged(study: Study) -> list[dict[str, Any]]:
     found = []
     for model in study.models or _MODELS:
         seeds, _ = load_recipe(study.data, model, study.scale)
-        for seed in seeds[: _NUM_SEEDS[study.scale]]:
-            found.append(_judged_one(study, model, seed + study.seed))
+        for seed in study.seeds_of(seeds[: _NUM_SEEDS[study.scale]]):
+            found.append(_judged_one(study, model, seed))
     return found
 
 

@@ -80,9 +80,9 @@ def _run(study: Study) -> list[dict[str, Any]]:
             ", ".join(recipe_names(study.scale)),
         )
     runs = [
-        (model, seed + study.seed)
+        (model, seed)
         for model in models
-        for seed in load_recipe(study.data, model, study.scale)[0]
+        for seed in study.seeds_of(load_recipe(study.data, model, study.scale)[0])
     ]
     done = [finished_row(study, study.data, *run) is not None for run in runs]
     for (model, seed), is_done in zip(runs, done, strict=True):
