@@ -1,6 +1,7 @@
 """Figures of table 1's networks, at toy size: what they read, keep, count and draw."""
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from ornstein.studies.sdebnn import (
     _stl_training,
     _table1_dial,
 )
+from ornstein.studies.sdebnn._table1_runs import trained_row
 
 DATA = "flowers.csv"
 SMALL: dict[str, Any] = {"target": ["y"], "width": "2", "epochs": 2, "test_draws": 2}
@@ -29,6 +31,7 @@ RECIPES = {
     "sdebnn-stl": BAYESIAN | {"estimator": "stl"},
     "odenet": SOLVED | {"model": "deterministic", "network": "odenet"},
 }
+RUN = ("sdebnn", 0)
 IMAGES = {"model": "deterministic", "width": "4", "epochs": 1, "test_draws": 1}
 
 
@@ -74,6 +77,41 @@ def test_calibration_over_steps(monkeypatch: pytest.MonkeyPatch):
     said.clear()
     assert _fig11.FIG11.run(study("fig11", said)) == rows
     assert not any("training" in line or "computing" in line for line in said)
+
+
+def test_a_network_trained_again_leaves_table_1_as_it_was(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As in a clone, whose table has results and no models. Seen failing: a figure put
+    its own training in the place of the committed result.
+    """
+    shutil.copy(folder / DATA, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_table1_dial, "DTS", (0.5,))
+    said: list[str] = []
+    figure = lambda: _fig11.FIG11.run(study("fig11-clone", said, models=("sdebnn",)))
+    figure()
+    table = Path(f"results/table1/{DATA}-quick")
+    shutil.rmtree(table / "runs")
+    committed = json.loads((table / "sdebnn-0.json").read_text())
+    committed |= {"nll": 9.9, "provenance": {"commit": "of before"}}
+    (table / "sdebnn-0.json").write_text(json.dumps(committed))
+    (table / "sdebnn-0.npz").write_bytes(b"of before")
+    (row,) = figure()
+    assert json.loads((table / "sdebnn-0.json").read_text()) == committed
+    assert (table / "sdebnn-0.npz").read_bytes() == b"of before"
+    assert any("sdebnn-0.json stays as it was" in line for line in said)
+    # The result is that of the model that is there, also in the next call.
+    said.clear()
+    assert figure() == [row]
+    assert not any("training" in line or "computing" in line for line in said)
+    _, _, record = trained_row(_table1_dial.table_study(study("x", [])), DATA, *RUN)
+    assert record["nll"] != 9.9
+    assert record["provenance"] != committed["provenance"]
+    # Killed before it was judged: it is, and is not taken for the table's.
+    (table / "runs" / "sdebnn-0" / "result.json").unlink()
+    _, _, again = trained_row(_table1_dial.table_study(study("x", [])), DATA, *RUN)
+    assert again["nll"] == pytest.approx(record["nll"])
 
 
 @pytest.mark.slow

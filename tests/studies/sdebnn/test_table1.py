@@ -17,9 +17,10 @@ from ornstein.likelihood import Bernoulli, Gaussian
 from ornstein.prediction import Prediction, predict
 from ornstein.recipe import Keys, _provenance
 from ornstein.studies import Study
+from ornstein.studies._row_scores import RowScores
 from ornstein.studies.sdebnn import _table1, _table1_runs
 from ornstein.studies.sdebnn._table1 import TABLE1, table
-from ornstein.studies.sdebnn._table1_runs import RowScores, finished_row, trained_row
+from ornstein.studies.sdebnn._table1_runs import finished_row, trained_row
 
 TINY = {
     "model": "sdebnn",

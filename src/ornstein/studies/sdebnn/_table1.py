@@ -12,8 +12,8 @@ from ..._sentence import OptionError
 from ...metrics import mean_and_error, resampled_ece
 from ...recipe import MODELS, Recipe, load_recipe, model_name, recipe_names
 from .._experiment import Experiment, Study
+from .._row_scores import RowScores
 from ._table1_runs import (
-    RowScores,
     finished_row,
     read_record,
     recipe_of,
