@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from docs.records import Entry, Files, Rows, Values, newest, read, shown
+from ornstein.studies._row_scores import RowScores
 from ornstein.studies.sdebnn._table1 import beside_twin
-from ornstein.studies.sdebnn._table1_runs import RowScores
 
 _NUM_SPLITS = 20
 _JUDGED = {

@@ -177,6 +177,10 @@ CASES = {
     "predict output": ("predict run x.csv -o p.txt", "must be a .csv file"),
     "predict folder": ("predict run x.csv -o gone/p.csv", "no folder gone"),
     "predict level": ("predict run x.csv -o p.csv --interval 2", "--interval must lie"),
+    "predict sure": (
+        "predict run x.csv -o p.csv --interval 0.99999999",
+        "--interval must be at most 0.999999",
+    ),
     "option of another model": (
         "train --model mean-field --sigma 0.3 --out new",
         "--sigma does nothing for --network mlp",

@@ -1,6 +1,7 @@
 """Methods side by side on a table."""
 
 import json
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ import ornstein as orn
 from ornstein.cli import main
 from ornstein.comparison import Comparison, MethodScores
 from ornstein.comparison._compare import OWN, _with_effort
-from ornstein.recipe import SampleRecipe, table_recipe
+from ornstein.recipe import KernelName, SampleRecipe, table_methods, table_recipe
 
 TINY = {"steps": 20, "test_draws": 1}
 FEW = {"mean-field": {"steps": 200, "test_draws": 4}}
@@ -71,6 +72,14 @@ def test_kinds_of_columns_are_those_of_all_rows():
     linear, ours = found.methods
     np.testing.assert_allclose(linear.nll, nll, rtol=1e-3, atol=1e-4)
     assert np.isfinite(ours.nll).all()
+
+
+def test_all_families_of_tables_are_compared():
+    """Seen failing: `map` came, and was left out."""
+    assert set(table_methods()) - set(get_args(KernelName)) <= set(OWN)
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    found = orn.compare(x, x[:, 0], methods=["map"], effort=0.01, num_folds=2)
+    assert np.isfinite(found.methods[0].nll).all()
 
 
 def test_columns_of_one_name_are_said():

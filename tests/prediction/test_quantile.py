@@ -19,6 +19,22 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.parametrize(("likelihood", "law"), FAMILIES)
+def test_levels_that_single_precision_cannot_tell_from_0_or_1(likelihood, law):
+    """Seen failing: an interval of 1 - 1e-9 that ended at 5.2 scales, not at 6.1."""
+    prediction = Prediction(jnp.zeros((3, 1, 1)), likelihood(1.0))
+    for level in (1 - 1e-7, 1 - 1e-9):
+        with pytest.raises(ValueError, match=r"rounding error .* at most 1 - 1e-06\."):
+            prediction.interval(level)
+    for q in (1e-8, 1 - 1e-8):
+        with pytest.raises(ValueError, match=r"rounding error .* from 4\.8e-07 to"):
+            prediction.quantile([0.5, q])
+    # To about an eighth of the probability that is left outside.
+    for end in prediction.interval(0.999999):
+        outside = law.sf(abs(float(end[0, 0])))
+        assert outside == pytest.approx(5e-7, rel=0.25)
+
+
 @pytest.mark.parametrize("num_rows", [1, 1024, 2500])
 @pytest.mark.parametrize(("likelihood", "law"), FAMILIES)
 def test_many_rows_have_the_quantiles_of_each(likelihood, law, num_rows: int):

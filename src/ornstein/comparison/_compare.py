@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OWN = (
     *("auto", "sdebnn", "mean-field", "implicit", "mc-dropout", "ensemble"),
-    *("deterministic", "laplace", "swag", "mclmc", "sghmc"),
+    *("deterministic", "map", "laplace", "swag", "mclmc", "sghmc"),
 )
 """The families, and chains of three kernels: `auto` of `hmc` where rows are few."""
 _LEAST = 1e-7

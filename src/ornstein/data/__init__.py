@@ -8,6 +8,7 @@ from ._assemble import (
 )
 from ._base import Data as Data, raw_rows as raw_rows
 from ._clock import Clock as Clock
+from ._column import PANDAS_INDEX as PANDAS_INDEX
 from ._columns import Column as Column, TableEncoding as TableEncoding
 from ._error import DataError as DataError, DataNotFoundError as DataNotFoundError
 from ._formulas import escaped as escaped, unescaped as unescaped

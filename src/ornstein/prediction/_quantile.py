@@ -21,6 +21,18 @@ _BLOCK_ROWS = 1024
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
+def least_level(dtype: jnp.dtype) -> float:
+    """The least level, and the greatest's distance from 1, that is no rounding error.
+
+    Distribution functions near 1 are off by half an `eps`, an eighth of this. Of fewer
+    digits than single precision has, they are worked out in that.
+
+    Args:
+        dtype: of the draws' outputs.
+    """
+    return 4 * float(min(jnp.finfo(dtype).eps, jnp.finfo(jnp.float32).eps))
+
+
 @eqx.filter_jit
 def mixture_quantile(
     likelihood: AbstractLocationScaleLikelihood,

@@ -2,12 +2,13 @@
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._files import UnreadableError, read_json, write_atomically
 from ..recipe import Recipe, SampleRecipe, ScaleName
+from ..train import RunFolder
 from ._ledger import Ledger
 from ._shelf import Shelf, is_piece
 
@@ -25,7 +26,8 @@ class Study:
         folder: of pieces, figures and the result.
         scale: `quick` for minutes to hours on two cores, `hours` for hours, `gpu` for
             25 minutes on one accelerator, `full` for the paper's own budget.
-        seed: of everything random.
+        seed: of everything random, and the only one of a recipe that has several;
+            `None` for all of a recipe's, with 0 for what else is random.
         say: hears a line for each piece and figure.
         data: the data set, of experiments that have several.
         models: rows of a table to work on; none stands for all.
@@ -34,6 +36,7 @@ class Study:
 
     Attributes:
         ledger: where the pieces come from.
+        seed: of everything random: a number.
     """
 
     def __init__(
@@ -41,7 +44,7 @@ class Study:
         folder: Path,
         scale: ScaleName,
         *,
-        seed: int,
+        seed: int | None,
         say: Callable[[str], None],
         data: str = "mnist",
         models: tuple[str, ...] = (),
@@ -51,14 +54,23 @@ class Study:
         self.folder = folder
         self.data, self.models = data, models
         self.scale: ScaleName = scale
-        self.seed, self.say = seed, say
-        self.ledger = Ledger(command, seed=seed)
+        self.seed, self.say = seed or 0, say
+        self._has_one_seed = seed is not None
+        self.ledger = Ledger(command, seed=self.seed)
         self._shelf = shelf
 
     @property
     def shows_kept(self) -> bool:
         """Whether nothing is computed, and what is there already shown."""
         return self.models == (KEPT,)
+
+    def seeds_of(self, recipe_seeds: Sequence[int]) -> tuple[int, ...]:
+        """Which seeds to run: the one that was asked for alone, else a recipe's.
+
+        Args:
+            recipe_seeds: those of the recipe.
+        """
+        return (self.seed,) if self._has_one_seed else tuple(recipe_seeds)
 
     def beside(self, folder: Path) -> "Study":
         """This study with its pieces in another folder; all are parts of its result.
@@ -69,6 +81,26 @@ class Study:
         other = copy.copy(self)
         other.folder, other.models = folder, ()
         return other
+
+    def own(self, name: str) -> str:
+        """A name of each seed's own, that none takes the place of seed 0's hours.
+
+        Args:
+            name: that of seed 0.
+        """
+        return f"{name}_seed{self.seed}" if self.seed else name
+
+    def run_folder(self, name: str, config: dict[str, Any]) -> Path:
+        """The folder of a training of this seed: that of before, or its own.
+
+        Args:
+            name: of the folder of seed 0, below the study's.
+            config: of the run. One under that name is gone on with: a run of before
+                each seed had its own.
+        """
+        plain, own = self.folder / name, self.folder / self.own(name)
+        is_there = (plain / "config.json").is_file() and not own.exists()
+        return plain if is_there and RunFolder.open(plain).config == config else own
 
     def piece(
         self,
@@ -113,7 +145,7 @@ class Study:
         write_atomically(path, json.dumps(kept).encode())
         begun.unlink(missing_ok=True)
         if self._shelf is not None:
-            self._shelf.put(self._shelf_name(name), _as_json(kept))
+            self._shelf.put(self.own(name), _as_json(kept))
         return value
 
     def find(self, name: str, settings: Any) -> Any | None:
@@ -130,32 +162,35 @@ class Study:
             if kept is None:
                 return None
             if self._shelf is not None:
-                self._shelf.put(self._shelf_name(name), kept)
+                self._shelf.put(self.own(name), kept)
         self.ledger.take(name, kept.get("provenance"), kept.get("parts"))
         return kept["value"]
 
     def _path(self, name: str) -> Path:
-        return self.folder / "pieces" / f"{name}.json"
+        return self.folder / "pieces" / f"{self.own(name)}.json"
 
     def _in_folder(self, name: str, settings: Any) -> dict[str, Any] | None:
-        path = self._path(name)
-        kept = _read_piece(path) if path.exists() else None
-        return kept if kept and _is_same(kept["settings"], settings) else None
+        for own in self._names(name):
+            path = self.folder / "pieces" / f"{own}.json"
+            kept = _read_piece(path) if path.exists() else None
+            if kept is not None and _is_same(kept["settings"], settings):
+                return kept
+        return None
 
     def _on_shelf(self, name: str, settings: Any) -> dict[str, Any] | None:
         """Of the shelf, which wins over a folder: it may have been mended since."""
         if self._shelf is None:
             return None
-        # Under the plain name are other seeds' pieces whose names have the seed.
-        for own in (self._shelf_name(name), name):
+        for own in self._names(name):
             kept = self._shelf.get(own)
             if kept is not None and _is_same(kept["settings"], settings):
                 return kept
         return None
 
-    def _shelf_name(self, name: str) -> str:
-        """Its own for each seed, that none takes the place of seed 0's hours."""
-        return f"{name}_seed{self.seed}" if self.seed else name
+    def _names(self, name: str) -> tuple[str, ...]:
+        # Under the plain name are pieces that have the seed in it, and those of before
+        # each seed had its own.
+        return tuple(dict.fromkeys((self.own(name), name)))
 
 
 def _as_json(value: Any) -> Any:

@@ -196,6 +196,24 @@ def test_surfaces_and_samples(study: Study, monkeypatch: pytest.MonkeyPatch):
     assert (study.folder / "softmax_samples.png").is_file()
 
 
+def test_another_seed_leaves_networks_and_scores_as_they_were(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+):
+    """Seen failing: seed 1 took the place of seed 0's network and scores."""
+    case = _ibnn_components._CASES["quick"]._replace(methods=("sgd",))
+    data, scores, networks = _trained_networks.load_case(case), {}, {}
+    of = lambda s: Study(study.folder, "quick", seed=s, say=lambda text: None)
+    for seed in (0, 1):
+        scores[seed] = _trained_networks.scored(of(seed), case, "sgd", data)
+        networks[seed], _ = _trained_networks.trained(of(seed), case, "sgd", data)
+    assert scores[0]["nll"] != scores[1]["nll"]
+    monkeypatch.setattr(_trained_networks, "fit", None)
+    for seed in (0, 1):
+        assert _trained_networks.scored(of(seed), case, "sgd", data) == scores[seed]
+        fit, _ = _trained_networks.trained(of(seed), case, "sgd", data)
+        assert eqx.tree_equal(fit.model, networks[seed].model)
+
+
 def test_components(study: Study):
     (row,) = _ibnn_components.IBNN_COMPONENTS.run(study)
     assert row["num_components"] == 4

@@ -1,7 +1,9 @@
 """Figures of table 1's networks, at toy size: what they read, keep, count and draw."""
 
 import json
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ornstein.studies.sdebnn import (
     _stl_training,
     _table1_dial,
 )
+from ornstein.studies.sdebnn._table1_runs import trained_row
 
 DATA = "flowers.csv"
 SMALL: dict[str, Any] = {"target": ["y"], "width": "2", "epochs": 2, "test_draws": 2}
@@ -28,6 +31,7 @@ RECIPES = {
     "sdebnn-stl": BAYESIAN | {"estimator": "stl"},
     "odenet": SOLVED | {"model": "deterministic", "network": "odenet"},
 }
+RUN = ("sdebnn", 0)
 IMAGES = {"model": "deterministic", "width": "4", "epochs": 1, "test_draws": 1}
 
 
@@ -75,6 +79,41 @@ def test_calibration_over_steps(monkeypatch: pytest.MonkeyPatch):
     assert not any("training" in line or "computing" in line for line in said)
 
 
+def test_a_network_trained_again_leaves_table_1_as_it_was(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As in a clone, whose table has results and no models. Seen failing: a figure put
+    its own training in the place of the committed result.
+    """
+    shutil.copy(folder / DATA, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_table1_dial, "DTS", (0.5,))
+    said: list[str] = []
+    figure = lambda: _fig11.FIG11.run(study("fig11-clone", said, models=("sdebnn",)))
+    figure()
+    table = Path(f"results/table1/{DATA}-quick")
+    shutil.rmtree(table / "runs")
+    committed = json.loads((table / "sdebnn-0.json").read_text())
+    committed |= {"nll": 9.9, "provenance": {"commit": "of before"}}
+    (table / "sdebnn-0.json").write_text(json.dumps(committed))
+    (table / "sdebnn-0.npz").write_bytes(b"of before")
+    (row,) = figure()
+    assert json.loads((table / "sdebnn-0.json").read_text()) == committed
+    assert (table / "sdebnn-0.npz").read_bytes() == b"of before"
+    assert any("sdebnn-0.json stays as it was" in line for line in said)
+    # The result is that of the model that is there, also in the next call.
+    said.clear()
+    assert figure() == [row]
+    assert not any("training" in line or "computing" in line for line in said)
+    _, _, record = trained_row(_table1_dial.table_study(study("x", [])), DATA, *RUN)
+    assert record["nll"] != 9.9
+    assert record["provenance"] != committed["provenance"]
+    # Killed before it was judged: it is, and is not taken for the table's.
+    (table / "runs" / "sdebnn-0" / "result.json").unlink()
+    _, _, again = trained_row(_table1_dial.table_study(study("x", [])), DATA, *RUN)
+    assert again["nll"] == pytest.approx(record["nll"])
+
+
 @pytest.mark.slow
 def test_speed_against_precision(monkeypatch: pytest.MonkeyPatch):
     """Tolerances beside steps, on the first rows; both reliability diagrams."""
@@ -116,6 +155,68 @@ def test_severities_of_corruptions(folder: Path):
     assert whole["clean_error"] == pytest.approx(rows[0]["error"])
     assert whole["num_rows"] == 20
     assert Path("runs/fig7/error.png").is_file()
+
+
+def _judged_on(monkeypatch, data: str, generated: bool, folder: Path) -> bool:
+    """What is shown as scores: of which images those are that they were made of."""
+    function = SimpleNamespace(
+        num_strata=1, posterior_parts=lambda: SimpleNamespace(is_random=False)
+    )
+    prepared = SimpleNamespace(
+        data=SimpleNamespace(name=data, test=range(2)),
+        recipe=SimpleNamespace(data=SimpleNamespace(data_dir=None)),
+    )
+    record = {"provenance": {"commit": "c"}, "notes": []}
+    row = (prepared, SimpleNamespace(model=function), record)
+    images = SimpleNamespace(generated=generated)
+    monkeypatch.setattr(_fig7, "trained_row", lambda *args: row)
+    monkeypatch.setattr(_fig7, "table_study", lambda study: study)
+    monkeypatch.setattr(
+        _fig7, "corrupted_images", lambda *args, **options: images, raising=False
+    )
+    monkeypatch.setattr(
+        _fig7,
+        "corruption_scores",
+        lambda *args, keep, **options: {"fog": keep("fog", lambda: generated)},
+    )
+    ours = Study(folder, "quick", seed=0, say=lambda text: None, data=data)
+    return _fig7._judged_one(ours, "sdebnn", 0)["fog"]
+
+
+@pytest.mark.parametrize(("seed", "own"), [(None, [0, 2]), (0, [0]), (1, [1])])
+def test_a_study_of_one_seed_is_of_that_one(
+    seed: int | None, own: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    """Seen failing: of seeds 0 and 2, seed 1 was 1 and 3."""
+    monkeypatch.setattr(_fig7, "load_recipe", lambda *args: ((0, 2), None))
+    monkeypatch.setattr(_fig7, "_NUM_SEEDS", {"quick": None})
+    monkeypatch.setattr(_fig7, "_judged_one", lambda *args: {"seed": args[2]})
+    ours = Study(Path("runs"), "quick", seed=seed, say=print, models=("sdebnn",))
+    assert [found["seed"] for found in _fig7._judged(ours)] == own
+
+
+def test_scores_of_generated_images_are_not_the_published_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Seen failing: scores of generated images under the published files' note."""
+    for generated in (True, False, True):
+        found = _judged_on(monkeypatch, "cifar10", generated, tmp_path)
+        assert found == generated
+        assert _judged_on(monkeypatch, "cifar10", generated, tmp_path) == generated
+
+
+@pytest.mark.parametrize("data", ["cifar10", "digits"])
+def test_scores_of_before_are_kept_where_they_are_of_one_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str
+):
+    """Data without published files. Catches their hour of scores computed again."""
+    settings = {"rows": 2, "draws": 1, "trained": {"commit": "c"}}
+    piece = {"settings": settings, "value": "of before"}
+    path = tmp_path / "pieces" / "corrupted_sdebnn_0_fog.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(piece))
+    found = _judged_on(monkeypatch, data, True, tmp_path)
+    assert found == (True if data == "cifar10" else "of before")
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ from .._run_folder import (
 from .._several import ALONE, Several
 from .._terminal import Terminal
 
+_MOST = 0.999999  # probability of an interval, of what single precision can tell
 _FIGURES = (".png", ".pdf", ".svg")
 _ONE_SERIES = (
     "Note: the run learned a single series (--recognition none): it is what is "
@@ -73,7 +74,8 @@ class Predict:
             file with x, an image, or a folder of images. Of sequences a table (for
             built-in ones with the columns time, series and value).
         output: the .csv file to write.
-        interval: the probability of the interval that is written for numbers.
+        interval: the probability of the interval that is written for numbers, at most
+            0.999999.
         figure: also draw the bands of the first few series, into this file.
         with_inputs: write the columns of the table beside the prediction.
         separator: between cells of a .csv; seen from its header by default.
@@ -102,6 +104,11 @@ class Predict:
         if not 0 < self.interval < 1:
             raise ValueError(
                 f"--interval must lie above 0 and below 1, got {self.interval}."
+            )
+        if self.interval > _MOST:
+            raise ValueError(
+                f"--interval must be at most {_MOST}, got {self.interval}: the ends of "
+                "wider ones are rounding errors of single precision."
             )
         if self.output.suffix.lower() != ".csv" or self.output.is_dir():
             raise ValueError(f"--output must be a .csv file, got {self.output}.")

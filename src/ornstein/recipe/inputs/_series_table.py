@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..._sentence import OptionError, Sentence
 from ...data import (
+    PANDAS_INDEX,
     Data,
     DataError,
     Series,
@@ -18,7 +19,6 @@ from ...data import (
 )
 from ..options import DataOptions, SeriesOptions
 
-_PANDAS_INDEX = "__index_level_"  # names rows, and is no value
 MEDIAN_GAP = 0.1
 """The median gap between times, on the model's: networks and their drifts are of order
 1, and so are the motion capture (0.1) and toys (0.02 to 0.1) of the papers."""
@@ -110,7 +110,7 @@ def _number_columns(path: Path, series: SeriesOptions) -> tuple[str, ...]:
     rest = [
         name
         for name in frame.column_names
-        if name not in _named(series) and not name.startswith(_PANDAS_INDEX)
+        if name not in _named(series) and not name.startswith(PANDAS_INDEX)
     ]
     found = tuple(name for name in rest if is_number(frame[name].type))
     if not found:

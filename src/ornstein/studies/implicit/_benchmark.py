@@ -2,8 +2,9 @@
 
 Trinh, Kaski & Heinonen (2020): error, NLL and ECE (15 bins) of VGG-16 and
 WideResNet-28x10 on CIFAR-10 and CIFAR-100. `quick` has LeNet on MNIST, and two small
-networks on the first 5,000 images of CIFAR-10. `ibnn-fig7` and `ibnn-fig8` in the same
-folder (`--out`) use the networks that were trained there.
+networks on the first 5,000 images of CIFAR-10. `ibnn-fig7` and `ibnn-fig8` train the
+same networks in folders of their own; copies there of this one's `runs` and `pieces`
+spare them that.
 """
 
 from typing import Any

@@ -30,8 +30,8 @@ LENET: dict[ScaleName, Case] = {
     "gpu": _LENET._replace(epochs=40),
     "full": _LENET,
 }
-"""With eight components; `ibnn-fig2` and `ibnn-fig3` in the same folder (`--out`) look
-at the same network."""
+"""With eight components. `ibnn-fig2` and `ibnn-fig3` train the same network, each in
+its own folder; copies there of the other's `runs` and `pieces` spare it that."""
 
 
 def load_or_instead(case: Case, instead: str) -> tuple[Case, Data, list[str]]:

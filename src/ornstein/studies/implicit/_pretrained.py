@@ -163,7 +163,7 @@ def _trained(
         "noise": Linear(6 / 15, 10 / 15, 0.25),
     }
     options["kl"] = KLWeight()
-    folder = study.folder / "runs" / f"ibnn-{num_components}"
+    folder = study.run_folder(f"runs/ibnn-{num_components}", settings)
     is_begun = (folder / "config.json").is_file()
     is_begun = is_begun and RunFolder.open(folder).config == settings
     run = (

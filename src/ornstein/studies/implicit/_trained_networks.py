@@ -221,7 +221,7 @@ def trained(
     """
     name = f"{case.name}-{method}"
     settings = case.settings(method, study.seed)
-    folder = study.folder / "runs" / name
+    folder = study.run_folder(f"runs/{name}", settings)
     final = folder / "checkpoints" / "final.npz"
     start = build(case, method, data.num_outputs, seed=study.seed)
     like = (start, Categorical(), initial_state(start))

@@ -45,8 +45,8 @@ def _run(study: Study) -> list[dict[str, Any]]:
     rows = []
     for model in study.models or _MODELS:
         seeds, recipe = load_recipe("mocap", model, study.scale)
-        for seed in seeds:
-            ours = with_seed(recipe, seed + study.seed)
+        for seed in study.seeds_of(seeds):
+            ours = with_seed(recipe, seed)
             assert isinstance(ours, Recipe)
             name = f"{model_name(model)}_{ours.training.seed}"
             settings = ours.to_json()

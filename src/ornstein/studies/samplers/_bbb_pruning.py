@@ -42,7 +42,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
     data = load("mnist")
     train, test = _flat(data.train.in_memory()), _flat(data.test)
     settings = {"epochs": _EPOCHS[study.scale], "prior": _PRIOR, "seed": study.seed}
-    run = study.folder / "run"
+    run = study.run_folder("run", settings)
 
     def compute_model() -> dict[str, Any]:
         return _train(run, train, settings)

@@ -4,10 +4,12 @@ The networks are those of table 1 in its own folder, trained if they are not the
 Their scores lie beside them, for both figures.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 
+from ...data import corrupted_images
 from ...evaluation import corruption_scores
 from ...functions import whole_rounds
 from ...plot import method_curves
@@ -32,8 +34,8 @@ def _judged(study: Study) -> list[dict[str, Any]]:
     found = []
     for model in study.models or _MODELS:
         seeds, _ = load_recipe(study.data, model, study.scale)
-        for seed in seeds[: _NUM_SEEDS[study.scale]]:
-            found.append(_judged_one(study, model, seed + study.seed))
+        for seed in study.seeds_of(seeds[: _NUM_SEEDS[study.scale]]):
+            found.append(_judged_one(study, model, seed))
     return found
 
 
@@ -48,18 +50,28 @@ def _judged_one(study: Study, model: str, seed: int) -> dict[str, Any]:
     num_draws = whole_rounds(_NUM_DRAWS, fit.model.num_strata)
     if not fit.model.posterior_parts().is_random:
         num_draws = 1  # all are the same
+    data_dir = prepared.recipe.data.data_dir
+    images = corrupted_images(prepared.data, num_rows=num_rows, data_dir=data_dir)
     settings = {"rows": num_rows, "draws": num_draws, "trained": record["provenance"]}
+    of_images = dict(settings)
+    # Of it alone are there published files: scores of before are of either kind, while
+    # those of other data are of generated images, and kept.
+    if prepared.data.name == "cifar10":
+        of_images["generated"] = images.generated
+
+    def keep(name: str, compute: Callable[[], Any]) -> Any:
+        piece = f"corrupted_{model_name(model)}_{seed}_{name}"
+        return table.piece(piece, settings if name == "clean" else of_images, compute)
+
     found = corruption_scores(
         fit,
         prepared.data,
         num_draws=num_draws,
         key=key,
         num_rows=num_rows,
-        data_dir=prepared.recipe.data.data_dir,
+        data_dir=data_dir,
         say=study.say,
-        keep=lambda name, compute: table.piece(
-            f"corrupted_{model_name(model)}_{seed}_{name}", settings, compute
-        ),
+        keep=keep,
     )
     return {"model": model, "seed": seed, "notes": record["notes"]} | found
 

@@ -32,7 +32,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
                 data=(prepared.data.train.x, prepared.data.train.y),
                 title=f"augmented by {augment}",
             )
-            path = study.folder / f"augment_{augment}.png"
+            path = study.folder / f"{study.own(f'augment_{augment}')}.png"
             study.say(f"Wrote {save_figure(path, figure)}")
             steps = np.diff(np.asarray(prediction.outputs)[:, :, 0], axis=1)
             monotonic = (steps >= 0).all(axis=1) | (steps <= 0).all(axis=1)

@@ -25,16 +25,16 @@ def _run(study: Study) -> list[dict[str, Any]]:
     rows, curves = [], {}
     ours = table_study(study)
     for model, what in _MODELS.items():
-        for seed in load_recipe(study.data, model, study.scale)[0]:
-            _, _, record = trained_row(ours, study.data, model, seed + study.seed)
-            run = RunFolder.open(ours.folder / "runs" / f"{model}-{seed + study.seed}")
+        for seed in study.seeds_of(load_recipe(study.data, model, study.scale)[0]):
+            _, _, record = trained_row(ours, study.data, model, seed)
+            run = RunFolder.open(ours.folder / "runs" / f"{model}-{seed}")
             lines = run.metrics.read_text(encoding="utf-8").splitlines()
             records = [_record(line, run.metrics) for line in lines]
             history = {name: [r.get(name) for r in records] for name in _CURVES}
             snr = [r["gradient_snr"] for r in records if r.get("gradient_snr")]
             curves[f"{what}, seed {seed}"] = history
             kept = {name: record[name] for name in _KEPT}
-            row = {"sticking_the_landing": what, "seed": seed + study.seed} | kept
+            row = {"sticking_the_landing": what, "seed": seed} | kept
             row["gradient_snr_at_end"] = snr[-1] if snr else None
             rows.append(row | history)
     for name, label in _CURVES.items():

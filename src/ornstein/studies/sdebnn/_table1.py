@@ -12,8 +12,8 @@ from ..._sentence import OptionError
 from ...metrics import mean_and_error, resampled_ece
 from ...recipe import MODELS, Recipe, load_recipe, model_name, recipe_names
 from .._experiment import Experiment, Study
+from .._row_scores import RowScores
 from ._table1_runs import (
-    RowScores,
     finished_row,
     read_record,
     recipe_of,
@@ -80,9 +80,9 @@ def _run(study: Study) -> list[dict[str, Any]]:
             ", ".join(recipe_names(study.scale)),
         )
     runs = [
-        (model, seed + study.seed)
+        (model, seed)
         for model in models
-        for seed in load_recipe(study.data, model, study.scale)[0]
+        for seed in study.seeds_of(load_recipe(study.data, model, study.scale)[0])
     ]
     done = [finished_row(study, study.data, *run) is not None for run in runs]
     for (model, seed), is_done in zip(runs, done, strict=True):

@@ -1,6 +1,5 @@
 """Rows of table 1, one file for each model and seed, and the runs behind them."""
 
-import io
 import json
 import math
 import time
@@ -8,16 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..._files import UnreadableError, read_json, read_npz, write_atomically
+from ..._files import UnreadableError, read_json, write_atomically
 from ..._sentence import OptionError
-from ..._types import Bool, Float
 from ..._version import __version__
-from ...evaluation import as_classes, fit_scores
-from ...likelihood import AbstractClassLikelihood
+from ...evaluation import fit_scores
 from ...network import initial_state
-from ...prediction import Fitted, FittedModel, Prediction
+from ...prediction import Fitted, FittedModel
 from ...recipe import (
     Keys,
     Prepared,
@@ -36,74 +31,11 @@ from ...recipe import (
 from ...train import Plan, RunFolder, load_model, save_model
 from .._experiment import Study
 from .._ledger import Origin
+from .._row_scores import RowScores
 
 # Where `ornstein evaluate RUN` looks for them.
 _FINAL = "final.npz"
 _SAMPLES = "samples"
-
-
-class RowScores(NamedTuple):
-    """What a model makes of each test row.
-
-    Attributes:
-        nll: nats.
-        confidence: the largest class probability.
-        is_right: whether that class is the row's.
-    """
-
-    nll: Float[np.ndarray, " rows"]
-    confidence: Float[np.ndarray, " rows"]
-    is_right: Bool[np.ndarray, " rows"]
-
-    @staticmethod
-    def of(prediction: Prediction, y: np.ndarray) -> "RowScores | None":
-        """Those of a prediction of classes; of numbers `None`.
-
-        Args:
-            prediction: of the rows.
-            y: their classes.
-        """
-        if not isinstance(prediction.likelihood, AbstractClassLikelihood):
-            return None
-        log_prob, num_units = prediction.row_scores(y)
-        probs, classes = map(np.asarray, as_classes(prediction, y))
-        return RowScores(
-            np.asarray(-log_prob / num_units, np.float32),
-            probs.max(-1).astype(np.float32),
-            (probs.argmax(-1) == classes) & ~np.isnan(probs).any(-1),
-        )
-
-    @staticmethod
-    def load(path: Path) -> "RowScores | None":
-        """What `save` wrote; `None` of results of before they were kept.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            ValueError: if the file is damaged.
-        """
-        if not path.is_file():
-            return None
-        try:
-            found = read_npz(path, RowScores._fields).arrays
-            return RowScores(**{name: found[name] for name in RowScores._fields})
-        except (UnreadableError, KeyError) as error:
-            raise OptionError(
-                "{} does not hold the scores of test rows, or is damaged: remove it; "
-                "the table does without.",
-                path,
-            ) from error
-
-    def save(self, path: Path) -> None:
-        """Write them.
-
-        Args:
-            path: of the file, `.npz`.
-        """
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **self._asdict())
-        write_atomically(path, buffer.getvalue())
 
 
 def finished_row(
@@ -120,11 +52,16 @@ def finished_row(
     Raises:
         ValueError: if the file there is of another version, scale or recipe.
     """
-    path = record_path(study, model, seed)
+    recipe = _recipe_of(study, data, model, seed)
+    return _finished(record_path(study, model, seed), study, data, model, recipe)
+
+
+def _finished(
+    path: Path, study: Study, data: str, model: str, recipe: Recipe | SampleRecipe
+) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     record = read_record(path, study, data)
-    recipe = _recipe_of(study, data, model, seed)
     if _read_recipe(record, type(recipe)) != recipe:
         raise OptionError(
             "{} was made by another recipe than {} has at scale {}: remove it, or "
@@ -143,7 +80,9 @@ def trained_row(
 
     Trained if it is not there yet, or gone on with; else read from the study's folder:
     `runs/MODEL-SEED` has the model, `MODEL-SEED.json` the result, `MODEL-SEED.npz` the
-    scores of each test row, so that models can be compared row by row.
+    scores of each test row, so that models can be compared row by row. A result stays
+    where its model is gone, as in a clone: the model is trained again, and its own
+    result is in its folder alone.
 
     Args:
         study: its folder and scale.
@@ -160,8 +99,12 @@ def trained_row(
     name = f"{model_name(model)}-{seed}"
     folder = study.folder / "runs" / name
     if record is not None and _is_complete(folder):
-        study.ledger.take(name, record.get("provenance"))
-        return prepared, _load(folder, prepared, recipe), record
+        own = _finished(folder / "result.json", study, data, model, recipe)
+        if own is not None:  # else it was killed before it was judged
+            if own.get("provenance") == record.get("provenance"):
+                own = record  # which may have been mended since
+            study.ledger.take(name, own.get("provenance"))
+            return prepared, _load(folder, prepared, recipe), own
     for note in prepared.data.notes:
         study.say(f"{data}: {note}")
     study.say(f"{name}: training in {folder}")
@@ -191,14 +134,18 @@ def trained_row(
         "recipe": recipe.to_json(),
         "provenance": origin,
     }
-    record = _as_json(result)
+    own = _as_json(result)
     path = record_path(study, model, seed)
-    if rows is not None:
-        rows.save(path.with_suffix(".npz"))
-    write_atomically(path, json.dumps(record, indent=2).encode())
-    RunFolder.open(folder).write_result(record)
-    study.say(f"{name}: wrote {path}")
-    return prepared, trained.fit, record
+    if record is None:
+        if rows is not None:
+            rows.save(path.with_suffix(".npz"))
+        write_atomically(path, json.dumps(own, indent=2).encode())
+    RunFolder.open(folder).write_result(own)
+    where = f"wrote {path}"
+    if record is not None:
+        where = f"{path} stays as it was, this training's result is in {folder}"
+    study.say(f"{name}: {where}")
+    return prepared, trained.fit, own
 
 
 def record_path(study: Study, model: str, seed: int) -> Path:
