@@ -39,3 +39,17 @@ def test_a_number_that_is_none_is_no_rest(tmp_path: Path):
     samples = samples_on_disk(tmp_path / "w.npy", moved=None)
     samples.positions[0]["w"][0, 3] = np.nan
     assert not is_stuck(samples)
+
+
+@pytest.mark.parametrize(("moved", "num_samples"), [(3, 20), (None, 20), (None, 1)])
+def test_a_divergence_in_each_hundred_steps_is_not_one_in_every_step(
+    moved: int | None, num_samples: int
+):
+    """Of thinned chains each sample says whether any step since the one before
+    diverged. Catches (seen) "every step diverged" of chains that moved."""
+    array = np.zeros((2, num_samples, 3), np.float32)
+    if moved is not None:
+        array[:, moved:] = 1.0
+    info = {"is_divergent": np.ones((2, num_samples), bool)}
+    samples = PosteriorSamples(None, Gaussian(1.0), ({"w": array}, None), info=info)
+    assert is_stuck(samples) == (moved is None)

@@ -36,6 +36,7 @@ from .chains import (
     is_of_batches as is_of_batches,
     r_hat as r_hat,
     split_r_hat as split_r_hat,
+    thinned as thinned,
 )
 from .depth import (
     SDEBNN as SDEBNN,

@@ -29,10 +29,11 @@ def is_stuck(samples: PosteriorSamples) -> bool:
     rates = samples.info.get("acceptance_rate")
     if rates is not None and float(np.mean(np.asarray(rates))) < _FEW_ACCEPTED:
         return True
-    if np.all(samples.info.get("is_divergent", False)):
-        return True
+    if samples.num_samples == 1:
+        return bool(np.all(samples.info.get("is_divergent", False)))
+    # Chains that are thinned may have a divergence in each sample's steps, and move.
     arrays = map(np.asarray, jax.tree.leaves(samples.positions))
-    return samples.num_samples > 1 and not any(map(_has_moved, arrays))
+    return not any(map(_has_moved, arrays))
 
 
 def _has_moved(samples: np.ndarray) -> bool:

@@ -23,6 +23,7 @@ logger = logging.getLogger("ornstein")
 _STATE = "state.npz"
 _BEFORE = "state-before.npz"
 _DAMAGED = "damaged-state.npz"
+_OF_ARRAYS = ("chain_info", "pending_info")
 
 
 class Progress(NamedTuple):
@@ -35,6 +36,8 @@ class Progress(NamedTuple):
         num_divergent: of those that followed a divergence.
         chain_info: numbers of each chain.
         checksums: of the samples.
+        pending_info: what the kernel said since the last sample in the files, of what
+            adds up; states of earlier versions do not have it.
     """
 
     step: int
@@ -43,16 +46,23 @@ class Progress(NamedTuple):
     num_divergent: int
     chain_info: dict[str, np.ndarray]
     checksums: Checksums
+    pending_info: dict[str, np.ndarray]
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
-        lists = {name: a.tolist() for name, a in self.chain_info.items()}
-        return self._asdict() | {"chain_info": lists}
+        arrays = {name: to_lists(getattr(self, name)) for name in _OF_ARRAYS}
+        return self._asdict() | arrays
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> "Progress":
         """What `to_json` gave."""
-        return cls(**saved)._replace(chain_info=as_arrays(saved["chain_info"]))
+        arrays = {name: as_arrays(saved[name]) for name in _OF_ARRAYS}
+        return cls(**(saved | arrays))
+
+
+def to_lists(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Arrays for JSON, which `as_arrays` reads."""
+    return {name: a.tolist() for name, a in arrays.items()}
 
 
 def save_progress(folder: Path, states: PyTree, progress: Progress) -> None:
@@ -139,6 +149,7 @@ def _read(path: Path) -> Progress:
         if any(type(count) is not int or count < 0 for count in counts.values()):
             raise TypeError("steps and samples are counted")
         chain_info = as_arrays(meta["chain_info"])
+        pending = as_arrays(meta.get("pending_info", {}))
     except (
         CheckpointError,
         KeyError,
@@ -151,7 +162,8 @@ def _read(path: Path) -> Progress:
             f"{REMEDY}."
         ) from error
     checksums: Any = meta.get("checksums")  # which are checked with the samples
-    return Progress(**counts, chain_info=chain_info, checksums=checksums)
+    said = {"chain_info": chain_info, "pending_info": pending}
+    return Progress(**counts, **said, checksums=checksums)
 
 
 def _check_room(path: Path, progress: Progress, arrays: PyTree[np.ndarray]) -> None:

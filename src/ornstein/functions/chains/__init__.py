@@ -9,5 +9,6 @@ from ._chain_diagnostics import (
     is_of_batches as is_of_batches,
     r_hat as r_hat,
     split_r_hat as split_r_hat,
+    thinned as thinned,
 )
 from ._posterior_samples import PosteriorSamples as PosteriorSamples
