@@ -23,7 +23,6 @@ logger = logging.getLogger("ornstein")
 _STATE = "state.npz"
 _BEFORE = "state-before.npz"
 _DAMAGED = "damaged-state.npz"
-_OF_ARRAYS = ("chain_info", "pending_info")
 
 
 class Progress(NamedTuple):
@@ -50,14 +49,19 @@ class Progress(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
-        arrays = {name: to_lists(getattr(self, name)) for name in _OF_ARRAYS}
-        return self._asdict() | arrays
+        lists = {
+            "chain_info": to_lists(self.chain_info),
+            "pending_info": to_lists(self.pending_info),
+        }
+        return self._asdict() | lists
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> "Progress":
         """What `to_json` gave."""
-        arrays = {name: as_arrays(saved[name]) for name in _OF_ARRAYS}
-        return cls(**(saved | arrays))
+        read = lambda name: as_arrays(saved[name])
+        return cls(**saved)._replace(
+            chain_info=read("chain_info"), pending_info=read("pending_info")
+        )
 
 
 def to_lists(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -162,8 +166,9 @@ def _read(path: Path) -> Progress:
             f"{REMEDY}."
         ) from error
     checksums: Any = meta.get("checksums")  # which are checked with the samples
-    said = {"chain_info": chain_info, "pending_info": pending}
-    return Progress(**counts, **said, checksums=checksums)
+    return Progress(
+        **counts, chain_info=chain_info, checksums=checksums, pending_info=pending
+    )
 
 
 def _check_room(path: Path, progress: Progress, arrays: PyTree[np.ndarray]) -> None:
