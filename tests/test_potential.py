@@ -8,7 +8,7 @@ import pytest
 from jax.scipy.stats import norm
 
 from ornstein.data._base import Split
-from ornstein.likelihood import Categorical, Gaussian
+from ornstein.likelihood import Categorical, CustomLikelihood, Gaussian
 from ornstein.network import split_where
 from ornstein.nn import MLP
 from ornstein.potential import DensityPotential, Potential, Tempered
@@ -203,9 +203,35 @@ class BatchNormalised(eqx.Module):
         return x
 
 
+class FlatOutput(eqx.Module):
+    """A network whose output has no axis of its own."""
+
+    network: eqx.Module
+
+    def __call__(self, x):
+        return self.network(x)[..., 0]  # pyright: ignore[reportCallIssue]
+
+
 def refusal(network, data, likelihood=None, **settings):
     settings = {"prior": GaussianPrior(1.0)} | settings
     return Potential(network, data, likelihood or Gaussian(NOISE), **settings)
+
+
+def test_outputs_that_are_not_one_for_each_row_are_refused(network, data):
+    """Before a step is taken. Catches (seen) (rows,) for (rows, 1), whose likelihood is
+    one number of all rows, which a batch then counted once for each of its rows."""
+    flat, column = FlatOutput(network), Split(data.x, data.y[:, 0])
+    said = r"of a batch of 2 rows has shape \(\)"
+    with pytest.raises(ValueError, match=said):
+        refusal(flat, column)
+    with pytest.raises(ValueError, match=r"Targets of shape \(2, 1\) do not fit"):
+        refusal(flat, data)
+    whole = CustomLikelihood(lambda output, y: jnp.sum(output - y))
+    one = Split(data.x[:1], data.y[:1])
+    for split in (data, one):
+        with pytest.raises(ValueError, match=said):
+            refusal(network, split, whole)
+    assert refusal(network, one).num_rows == 1
 
 
 def test_refusals(network, data):

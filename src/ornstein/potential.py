@@ -17,7 +17,7 @@ import numpy as np
 
 from ._types import Array, Float, Int, Params, PRNGKeyArray, PyTree, Shaped
 from .data import Streamed
-from .likelihood import AbstractLikelihood
+from .likelihood import AbstractLikelihood, check_one_each
 from .network import Network, as_network, call_network, has_batch_state, split_where
 from .prior import AbstractPrior
 
@@ -103,8 +103,8 @@ class Potential(AbstractPotential):
     Raises:
         TypeError: if the network cannot be called, or the rows are on disk.
         ValueError: for batch statistics, no parameters, a prior of the wrong shape, a
-            learned scale without a prior, data that the likelihood refuses, or fewer
-            rows than `split` has.
+            learned scale without a prior, data that the likelihood refuses, outputs of
+            which it has no number for each row, or fewer rows than `split` has.
 
     Attributes:
         start: the position that network and likelihood came with.
@@ -172,11 +172,14 @@ class Potential(AbstractPotential):
                 "`split`: give the number of all rows, of which these are some."
             )
         self.batch_size = min(batch_size, self.num_data)
-        row = jax.tree.map(lambda a: a[:1], self.x)
-        output = jax.eval_shape(lambda: call_network(whole, row).output)
-        likelihood.check_targets(
-            jax.tree.map(np.asarray, split.y), jax.tree.leaves(output)[0].shape[-1]
-        )
+        # Of one row, a number of all rows would look like a number of each.
+        two = lambda a: jax.ShapeDtypeStruct((2, *a.shape[1:]), a.dtype)
+        x, y = jax.tree.map(two, (self.x, self.y))
+        output = eqx.filter_eval_shape(lambda x: call_network(whole, x).output, x)
+        _, *outputs = jax.tree.leaves(output)[0].shape
+        num_outputs = outputs[-1] if outputs else 1
+        likelihood.check_targets(jax.tree.map(np.asarray, split.y), num_outputs)
+        check_one_each(eqx.filter_eval_shape(likelihood.log_prob, output, y), 2)
 
     @property
     def num_rows(self) -> int:

@@ -1,5 +1,7 @@
 """Predictions summed up as chains run are those of all stored samples."""
 
+import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,13 @@ import numpy as np
 import pytest
 
 import ornstein as orn
+from ornstein.functions import thinned
 from ornstein.prediction import Summary
-from ornstein.sampling import RunningPrediction
-from ornstein.train import CheckpointError
+from ornstein.sampling import RunningPrediction, _progress, _run
+from ornstein.sampling._progress import to_lists
+from ornstein.sampling._running import since_stored
+from ornstein.sampling._store import as_arrays
+from ornstein.train import CheckpointError, save_model
 
 NUM_SAMPLES, NUM_CHAINS = 20, 2
 
@@ -112,6 +118,72 @@ def test_a_resumed_chain_has_the_same_bits_and_few_samples(tmp_path: Path):
         jax.tree.leaves(samples.positions), jax.tree.leaves(few.positions), strict=True
     ):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("stop", [11, 13, 15, 27])
+def test_what_a_kernel_said_between_stored_samples_is_kept(
+    stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As of a thinned chain: gradients are counted, divergences noted. Catches (seen)
+    the info of one step in five alone, and that of steps before a chain was stopped.
+    """
+    monkeypatch.setattr(_run, "_CALL_SECONDS", 0.0)  # one sample a call
+    x, folder = data("numbers").x, tmp_path / "samples"
+    some = lambda: RunningPrediction(x, store_every=5)
+    few = sampled("numbers", running=some())
+    stops = [_StopsAt(stop)]
+    with pytest.raises(KeyboardInterrupt):
+        sampled("numbers", running=some(), folder=folder, callbacks=stops)
+    again = sampled("numbers", running=some(), folder=folder, resume=True)
+    for name, expected in sampled("numbers").thin(5).info.items():
+        assert few.info[name].dtype == expected.dtype
+        np.testing.assert_array_equal(few.info[name], expected, err_msg=name)
+        np.testing.assert_array_equal(again.info[name], expected, err_msg=name)
+
+
+@pytest.mark.parametrize("cuts", [[], [3], [1, 2, 3, 4, 5, 6], [5, 10], [4, 16]])
+def test_however_many_come_at_once_the_info_is_that_of_a_thinned_chain(
+    cuts: list[int],
+):
+    """Catches (seen) a divergence, and a count, that are lost between two calls."""
+    rng = np.random.default_rng(0)
+    info = {
+        "is_divergent": rng.random((2, 18)) < 0.15,
+        "num_gradients": rng.integers(0, 9, (2, 18)).astype(np.int32),
+        "energy": rng.normal(size=(2, 18)).astype(np.float32),
+    }
+    pending, found = {}, []
+    for start, stop in itertools.pairwise([0, *cuts, 18]):
+        some = {name: a[:, start:stop] for name, a in info.items()}
+        pending = as_arrays(json.loads(json.dumps(to_lists(pending))))
+        said, pending = since_stored(pending, some, (4 - start) % 5, 5)
+        found.append(said)
+    for name, a in info.items():
+        whole = np.concatenate([said[name] for said in found], axis=1)
+        expected = thinned(name, a, 5)
+        assert whole.dtype == expected.dtype
+        np.testing.assert_array_equal(whole, expected)
+    assert info["is_divergent"].any()
+
+
+def test_a_state_of_before_has_said_nothing_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Chains that an earlier version left go on. Catches (seen) a `KeyError`."""
+    x, folder = data("numbers").x, tmp_path / "samples"
+    some = lambda: RunningPrediction(x, store_every=5)
+
+    def save_as_before(path: Path, states: Any, *, hyperparameters: dict) -> None:
+        del hyperparameters["pending_info"]
+        save_model(path, states, hyperparameters=hyperparameters)
+
+    stops = [_StopsAt(15)]
+    monkeypatch.setattr(_progress, "save_model", save_as_before)
+    with pytest.raises(KeyboardInterrupt):
+        sampled("numbers", running=some(), folder=folder, callbacks=stops)
+    monkeypatch.setattr(_progress, "save_model", save_model)
+    samples = sampled("numbers", running=some(), folder=folder, resume=True)
+    assert samples.num_samples == NUM_SAMPLES // 5
 
 
 def test_what_cannot_be_summed_up_is_refused():

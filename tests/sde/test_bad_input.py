@@ -154,6 +154,36 @@ def test_sdeint_refuses(case):
         solve(**changes)
 
 
+SECONDS = 1.7e9 + np.array([0.0, 20.0, 40.0])  # since 1970
+LOST = {
+    "outputs": (SECONDS, sde.Grid()),
+    "steps of outputs that are not": (SECONDS[0] + 512 * TS, sde.Fixed(16.0)),
+    "substeps": (SECONDS[0] + 512 * TS, sde.Grid(num_substeps=32)),
+    "steps of a grid": (SECONDS[[0, 2]] * 1.0, sde.Grid(SECONDS)),
+    "adaptive": (SECONDS, sde.Adaptive()),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_times_that_single_precision_has_not(case, is_compiled):
+    """Catches (seen) Unix seconds, of which float32 knows every 128th: steps of no
+    length, and the first state for every answer."""
+    ts, stepsize = LOST[case]
+    solver = {"diffusion": None, "solver": sde.Heun(), "stepsize": stepsize}
+    run = lambda y0: solve(ts=ts, y0=y0, **solver).ys
+    run = jax.jit(run) if is_compiled else run
+    with pytest.raises(ValueError, match=r"float32.* 128 apart.*subtract the first"):
+        run(jnp.ones(2))
+
+
+def test_times_that_single_precision_has():
+    solve(ts=SECONDS - SECONDS[0], stepsize=sde.Grid())
+    solve(ts=SECONDS[0] + 512 * TS, stepsize=sde.Fixed(128.0))
+    with jax.enable_x64(True):
+        solve(y0=jnp.ones(2), ts=SECONDS, stepsize=sde.Grid())
+
+
 @pytest.mark.parametrize("dt", [0.0, -0.1, np.nan, np.inf])
 def test_steps_are_positive(dt):
     with pytest.raises(ValueError, match="`dt` must be positive and finite, got"):

@@ -33,8 +33,10 @@ from .chains import (
     e_bfmi as e_bfmi,
     ess_bulk as ess_bulk,
     ess_tail as ess_tail,
+    is_of_batches as is_of_batches,
     r_hat as r_hat,
     split_r_hat as split_r_hat,
+    thinned as thinned,
 )
 from .depth import (
     SDEBNN as SDEBNN,

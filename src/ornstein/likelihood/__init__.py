@@ -15,7 +15,11 @@ from ._location_scale import (
 )
 from ._over_time import OverTime as OverTime, of_one_value as of_one_value
 from ._student_t import StudentT as StudentT
-from ._targets import Targets as Targets, fit_columns as fit_columns
+from ._targets import (
+    Targets as Targets,
+    check_one_each as check_one_each,
+    fit_columns as fit_columns,
+)
 from ._units import (
     RowScores as RowScores,
     mixture_log_prob as mixture_log_prob,

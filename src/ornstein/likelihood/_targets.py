@@ -1,6 +1,6 @@
 """Targets: checked at the door, and shaped like the output they belong to."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -60,4 +60,21 @@ def check_columns(y: np.ndarray, num_outputs: int, name: str):
             f"`{name}` got targets of shape {y.shape} for a network with {num_outputs} "
             f"outputs: give targets of shape (rows, {num_outputs}), or a network with "
             "as many outputs as target columns."
+        )
+
+
+def check_one_each(log_prob: Any, num_rows: int) -> None:
+    """Refuse a log likelihood that is not one number of each row.
+
+    Broadcast against others, one of a wrong shape is a loss all the same.
+
+    Args:
+        log_prob: has the shape of the likelihood of a batch.
+        num_rows: in that batch.
+    """
+    if log_prob.shape != (num_rows,):
+        raise ValueError(
+            f"The log likelihood of a batch of {num_rows} rows has shape "
+            f"{log_prob.shape}, where each row has one number: let the network give "
+            "(rows, outputs), and a likelihood of your own sum over all but rows."
         )

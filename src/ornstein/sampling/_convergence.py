@@ -16,6 +16,9 @@ _ROWS = 20
 _SAMPLES = 100
 """Samples of each chain that are compared there."""
 
+_PART_BYTES = 2**20
+"""Of samples that are looked at together."""
+
 
 class StuckChainError(RuntimeError):
     """No proposal was accepted: what was sampled is where the chains began."""
@@ -26,10 +29,22 @@ def is_stuck(samples: PosteriorSamples) -> bool:
     rates = samples.info.get("acceptance_rate")
     if rates is not None and float(np.mean(np.asarray(rates))) < _FEW_ACCEPTED:
         return True
-    if np.all(samples.info.get("is_divergent", False)):
-        return True
+    if samples.num_samples == 1:
+        return bool(np.all(samples.info.get("is_divergent", False)))
+    # Chains that are thinned may have a divergence in each sample's steps, and move.
     arrays = map(np.asarray, jax.tree.leaves(samples.positions))
-    return samples.num_samples > 1 and all(np.all(a == a[:, :1]) for a in arrays)
+    return not any(map(_has_moved, arrays))
+
+
+def _has_moved(samples: np.ndarray) -> bool:
+    """Whether a sample differs from its chain's first: a part of them at a time.
+
+    Samples may be on disk, and more than memory has room for.
+    """
+    sample_bytes = max(1, samples[:, 0].nbytes)
+    num = max(1, _PART_BYTES // sample_bytes)
+    parts = (samples[:, i : i + num] for i in range(0, samples.shape[1], num))
+    return any(np.any(part != samples[:, :1]) for part in parts)
 
 
 def _how_stuck(info: dict[str, np.ndarray]) -> str:

@@ -35,6 +35,8 @@ class Progress(NamedTuple):
         num_divergent: of those that followed a divergence.
         chain_info: numbers of each chain.
         checksums: of the samples.
+        pending_info: what the kernel said since the last sample in the files, of what
+            adds up; states of earlier versions do not have it.
     """
 
     step: int
@@ -43,16 +45,28 @@ class Progress(NamedTuple):
     num_divergent: int
     chain_info: dict[str, np.ndarray]
     checksums: Checksums
+    pending_info: dict[str, np.ndarray]
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
-        lists = {name: a.tolist() for name, a in self.chain_info.items()}
-        return self._asdict() | {"chain_info": lists}
+        lists = {
+            "chain_info": to_lists(self.chain_info),
+            "pending_info": to_lists(self.pending_info),
+        }
+        return self._asdict() | lists
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> "Progress":
         """What `to_json` gave."""
-        return cls(**saved)._replace(chain_info=as_arrays(saved["chain_info"]))
+        read = lambda name: as_arrays(saved[name])
+        return cls(**saved)._replace(
+            chain_info=read("chain_info"), pending_info=read("pending_info")
+        )
+
+
+def to_lists(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Arrays for JSON, which `as_arrays` reads."""
+    return {name: a.tolist() for name, a in arrays.items()}
 
 
 def save_progress(folder: Path, states: PyTree, progress: Progress) -> None:
@@ -139,6 +153,7 @@ def _read(path: Path) -> Progress:
         if any(type(count) is not int or count < 0 for count in counts.values()):
             raise TypeError("steps and samples are counted")
         chain_info = as_arrays(meta["chain_info"])
+        pending = as_arrays(meta.get("pending_info", {}))
     except (
         CheckpointError,
         KeyError,
@@ -151,7 +166,9 @@ def _read(path: Path) -> Progress:
             f"{REMEDY}."
         ) from error
     checksums: Any = meta.get("checksums")  # which are checked with the samples
-    return Progress(**counts, chain_info=chain_info, checksums=checksums)
+    return Progress(
+        **counts, chain_info=chain_info, checksums=checksums, pending_info=pending
+    )
 
 
 def _check_room(path: Path, progress: Progress, arrays: PyTree[np.ndarray]) -> None:

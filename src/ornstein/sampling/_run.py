@@ -24,7 +24,7 @@ from ._burn_in import BurnIn, has_noise_ratio, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
 from ._from_disk import FromDisk
 from ._progress import Progress, load_progress, save_progress
-from ._running import RunningPrediction
+from ._running import RunningPrediction, since_stored
 from ._store import Checksums, add_checksums, flush, no_checksums
 
 _CALL_SECONDS = 1.0
@@ -84,6 +84,7 @@ class Run:
         self.num_kept = 0
         self.num_divergent = 0
         self.chain_info: dict[str, np.ndarray] = {}
+        self.pending_info: dict[str, np.ndarray] = {}
         self.checksums: Checksums = [] if arrays is None else no_checksums(arrays)
         self.num_next = 1  # compiles
         self.is_between_steps = False  # when interrupted, saving loses nothing
@@ -114,6 +115,7 @@ class Run:
         self.states = jax.tree.map(put_back, states, self.states)
         self.step, self.num_kept = progress.step, progress.num_kept
         self.num_divergent = progress.num_divergent
+        self.pending_info = progress.pending_info
         self.chain_info, self.checksums = progress.chain_info, progress.checksums
 
     def go(self) -> None:
@@ -211,7 +213,11 @@ class Run:
             every = self.running.store_every
             # Of every so many the last: those that would be thinned to.
             first = (every - 1 - self.num_kept) % every
-            new = jax.tree.map(lambda a: a[:, first::every], new)
+            position = jax.tree.map(lambda a: a[:, first::every], new.position)
+            info, self.pending_info = since_stored(
+                self.pending_info, new.info, first, every
+            )
+            new = DeviceSamples(position, info)
         if self.arrays is None:
             return
         num_new = jax.tree.leaves(new)[0].shape[1]
@@ -284,6 +290,7 @@ class Run:
             self.num_divergent,
             self.chain_info,
             self.checksums,
+            self.pending_info,
         )
         save_progress(self.folder, saved, progress)
         self.saved = time.monotonic()

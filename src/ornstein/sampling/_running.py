@@ -166,6 +166,38 @@ class RunningPrediction:
             )
 
 
+def since_stored(
+    pending: dict[str, np.ndarray], info: dict[str, np.ndarray], first: int, every: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """What a kernel said since each stored sample's last, as of a thinned chain.
+
+    Args:
+        pending: by name, of each chain what was said since the last that is stored, of
+            what adds up: nothing at first.
+        info: of the next samples, chains first.
+        first: the first of those that is stored.
+        every: from one that is to the next.
+
+    Returns:
+        What was said of those that are stored, and what is pending then.
+    """
+    said, left = {}, {}
+    for name, steps in info.items():
+        said[name] = steps[:, first::every]
+        is_flag = name == "is_divergent"
+        if not is_flag and not np.issubdtype(steps.dtype, np.integer):
+            continue
+        before = pending.get(name, np.zeros_like(steps[:, 0]))
+        whole = np.concatenate([before[:, None].astype(steps.dtype), steps], axis=1)
+        ends = range(first + 2, whole.shape[1] + 1, every)
+        total = np.any if is_flag else np.sum
+        pieces = [total(a, axis=1) for a in np.split(whole, ends, axis=1)]
+        *done, left[name] = (a.astype(steps.dtype) for a in pieces)
+        if done:
+            said[name] = np.stack(done, axis=1)
+    return said, left
+
+
 @eqx.filter_jit
 def _said(
     sampled: tuple[Network, AbstractLikelihood],

@@ -48,6 +48,7 @@ from ._solver import (
     StratonovichMilstein as StratonovichMilstein,
     Tsit5 as Tsit5,
     name_of as name_of,
+    noise_free_solver as noise_free_solver,
     stepper_for as stepper_for,
 )
 from ._stepsize import (

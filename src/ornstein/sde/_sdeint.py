@@ -19,7 +19,13 @@ from ._path_kl import AbstractPathKL
 from ._problem import Problem, State
 from ._solution import Solution
 from ._solver import check_noise, name_of, needs_levy_area, stepper_for
-from ._stepsize import AbstractGridStepsize, AbstractStepsize, Adaptive, Mesh
+from ._stepsize import (
+    AbstractGridStepsize,
+    AbstractStepsize,
+    Adaptive,
+    Mesh,
+    check_resolved,
+)
 
 
 def sdeint(
@@ -70,7 +76,7 @@ def sdeint(
 
     Raises:
         ValueError: choices that do not go together, a step that does not divide the
-            interval, times that do not increase.
+            interval, times that do not increase, or are too close for single precision.
         NotImplementedError: general (matrix) noise.
 
     Example:
@@ -88,6 +94,7 @@ def sdeint(
     y0 = jax.tree.map(jnp.asarray, y0)
     _check(diffusion, y0, ts, key, solver, stepsize, gradient, path_kl, prior_drift)
     dtype = jnp.result_type(*jax.tree.leaves(y0))
+    check_resolved(stepsize, ts, dtype)
     state = State(y0, None if path_kl is None else jnp.zeros((), dtype))
     problem = Problem(drift, diffusion, prior_drift, args, path_kl)
     # A custom gradient must see every parameter; so must an Itô term that stops them.

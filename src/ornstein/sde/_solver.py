@@ -338,8 +338,7 @@ def name_of(solver: diffrax.AbstractSolver) -> str:
 
 def check_noise(solver: diffrax.AbstractSolver) -> None:
     """Refuse a solver that only equations with noise have."""
-    only_noisy = (diffrax.ItoMilstein, StratonovichMilstein, EulerHeun)
-    if isinstance(solver, (*only_noisy, diffrax.AbstractSRK)):
+    if _is_only_noisy(solver):
         raise OptionError(
             "{} is for equations with noise, and this one (or this part of it) has "
             "none: use {}.",
@@ -349,6 +348,25 @@ def check_noise(solver: diffrax.AbstractSolver) -> None:
                 "{solver} heun, midpoint or reversible-heun",
             ),
         )
+
+
+def noise_free_solver(solver: diffrax.AbstractSolver) -> diffrax.AbstractSolver:
+    """What solves the same equation without its noise: the solver itself if it can.
+
+    Milstein's methods and Euler-Heun become Euler's, the same formula where dB = 0.
+    Methods for additive noise become one of the order that they have there, with as
+    many evaluations of the drift: Heun's for `SRA1` and `ShARK`.
+    """
+    if not _is_only_noisy(solver):
+        return solver
+    is_additive = isinstance(solver, diffrax.AbstractSRK)
+    has_stages = is_additive and len(solver.tableau.b_sol) > 1
+    return Heun() if has_stages else EulerMaruyama()
+
+
+def _is_only_noisy(solver: diffrax.AbstractSolver) -> bool:
+    only = (diffrax.ItoMilstein, StratonovichMilstein, EulerHeun, diffrax.AbstractSRK)
+    return isinstance(solver, only)
 
 
 def needs_levy_area(solver: diffrax.AbstractSolver) -> bool:

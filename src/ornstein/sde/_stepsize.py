@@ -4,9 +4,11 @@ import abc
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.typing import DTypeLike
 
 from .._sentence import Option, OptionError
 from .._types import Array, ArrayLike, Float, RealScalar
@@ -185,6 +187,33 @@ class Adaptive(AbstractStepsize):
             _check_step(name, getattr(self, name))
         if self.first_dt is not None:
             _check_step("first_dt", self.first_dt)
+
+
+def check_resolved(
+    stepsize: AbstractStepsize, ts: Float[ArrayLike, " times"], dtype: DTypeLike
+) -> None:
+    """Refuse steps that have no length in the type that times are taken in.
+
+    Args:
+        stepsize: how the solve steps.
+        ts: its output times; what is traced is left unchecked.
+        dtype: of the state, and so of times.
+    """
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((stepsize, ts))):
+        return
+    known = times = np.asarray(ts, np.float64)
+    if isinstance(stepsize, AbstractGridStepsize):
+        with jax.ensure_compile_time_eval():
+            times = np.asarray(stepsize.mesh(ts).times)
+    if np.all(np.diff(times.astype(dtype)) > 0):
+        return
+    _, exponent = math.frexp(np.max(np.abs(known)))
+    spacing = float(jnp.finfo(dtype).eps) * 2.0 ** (exponent - 1)
+    raise ValueError(
+        f"Times from {known[0]} to {known[-1]} are taken in {jnp.dtype(dtype).name}, "
+        f"whose numbers are up to {spacing:g} apart there, and some steps are shorter: "
+        "subtract the first time from all of them, or count time in a larger unit."
+    )
 
 
 def _check_step(name: str, value: RealScalar) -> None:

@@ -118,23 +118,6 @@ def check_on_disk(split: Any, *, in_memory: bool | None) -> Streamed | None:
     return split
 
 
-def check_one_each(log_prob: Any, num_rows: int) -> None:
-    """Refuse a log likelihood that is not one number of each row.
-
-    Broadcast against others, one of a wrong shape is a loss all the same.
-
-    Args:
-        log_prob: has the shape of the likelihood of a batch.
-        num_rows: in that batch.
-    """
-    if log_prob.shape != (num_rows,):
-        raise ValueError(
-            f"The log likelihood of a batch of {num_rows} rows has shape "
-            f"{log_prob.shape}, where each row has one number: let the network give "
-            "(rows, outputs), and a likelihood of your own sum over all but rows."
-        )
-
-
 def describe_failure(record: Mapping[str, Any], loss_terms: tuple[str, ...]) -> str:
     """Which part of the loss stopped being a number, and the likely cause."""
     bad = [name for name in loss_terms if not math.isfinite(record[name])]

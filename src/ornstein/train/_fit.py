@@ -28,14 +28,13 @@ from .._mesh import (
 from .._tree import on_device
 from .._types import PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
-from ..likelihood import AbstractLikelihood
+from ..likelihood import AbstractLikelihood, check_one_each
 from ..network import initial_state
 from ._check import (
     check_clip_norm,
     check_data,
     check_decay,
     check_on_disk,
-    check_one_each,
     check_positive,
 )
 from ._elbo import ELBO, AbstractObjective

@@ -257,6 +257,33 @@ def test_too_few_samples_for_diagnostics():
         no_energy.e_bfmi()
 
 
+@pytest.mark.parametrize(("num_samples", "said"), [(499, None), (1000, 250)])
+def test_effective_sizes_of_a_part_say_of_how_many(num_samples, said):
+    """Independent samples, of which R-hat and ESS look at 250 to 499 of each chain.
+    Catches (seen) an ESS of a quarter of what the chains are worth, without a word."""
+    few = linear_samples()
+    rng = np.random.default_rng(3)
+    long = lambda a: rng.normal(size=(NUM_CHAINS, num_samples, *a.shape[2:]))
+    positions, info = jax.tree.map(
+        lambda a: long(a).astype("float32"), (few.positions, few.info)
+    )
+    samples = dataclasses.replace(few, positions=positions, info=info)
+    scores = samples.chain_scores(jnp.ones((2, 2)))
+    assert scores.get("samples_diagnosed") == said
+    most = NUM_CHAINS * (said or num_samples)
+    assert 0.5 * most < scores["ess_bulk"] < 1.2 * most
+
+
+def test_energies_of_batches_have_no_e_bfmi():
+    """Catches (seen) an E-BFMI of 2, of noise alone, that a report then praises."""
+    samples = linear_samples()
+    energy = samples.info["energy"]
+    assert samples.e_bfmi().shape == (NUM_CHAINS,)
+    info = {"energy": energy, "gradient_norm": energy**2}
+    with pytest.raises(ValueError, match="estimates, each from another batch"):
+        dataclasses.replace(samples, info=info).e_bfmi()
+
+
 def test_scores_of_outputs_in_a_tree_are_the_worst_of_all():
     """Catches (seen) a traceback after sampling, of networks whose outputs are two."""
     samples = linear_samples()

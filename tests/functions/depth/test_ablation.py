@@ -1,5 +1,7 @@
 """What an SDE-BNN is compared with: without drift, without noise, its prior."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,7 +24,15 @@ from ornstein.functions import (
     without_drift,
     without_noise,
 )
-from ornstein.sde import Fixed
+from ornstein.sde import (
+    SRA1,
+    EulerHeun,
+    Fixed,
+    Heun,
+    Milstein,
+    ShARK,
+    StratonovichMilstein,
+)
 
 
 def test_without_drift_weights_move_as_under_the_prior():
@@ -67,6 +77,31 @@ def test_without_noise_is_an_ordinary_equation(reverts_to_start):
 
         w = jax.tree.map(step, w, nn, start)
     np.testing.assert_allclose(found.output, model.readout(h), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("solver", "apart"),
+    [
+        (Milstein(), 0.0),
+        (EulerHeun(), 0.0),
+        (StratonovichMilstein(), 0.0),
+        (SRA1(), 3e-3),
+        (ShARK(), 3e-3),
+        (Heun(), 0.0),
+    ],
+    ids=lambda a: type(a).__name__,
+)
+def test_without_noise_a_solver_of_noise_alone_is_replaced(solver: Any, apart: float):
+    """What the model itself tends to as σ does to 0, by the same formula or one of
+    the same order. Catches (seen) a solver that is kept, and refuses; Euler's for
+    `SRA1` would be 0.02 away."""
+    prior = WeightPrior(sigma=1e-6, rate=2.0)
+    how = Integrator(solver, Fixed(0.1))
+    model = small_model(prior=prior, start_width=None, integrator=how)
+    found = draw(without_noise(model), X, jr.key(1)).output
+    np.testing.assert_allclose(
+        found, draw(model, X, jr.key(1)).output, atol=apart + 2e-5
+    )
 
 
 PRIORS = {

@@ -67,6 +67,7 @@ _TABLE = (
     "r_hat",
     "ess_bulk",
     "ess_tail",
+    "samples_diagnosed",
     "acceptance_rate",
     "num_divergent",
     "step_size",

@@ -75,7 +75,8 @@ def e_bfmi(energy: Float[np.ndarray, "chains samples"]) -> Float[np.ndarray, " c
     r"""Energy Bayesian fraction of missing information of each chain.
 
     $\sum_t (E_t - E_{t-1})^2 / \sum_t (E_t - \bar E)^2$: below 0.3 the momenta are
-    refreshed too weakly to reach the tails.
+    refreshed too weakly to reach the tails. Of kernels that see all rows: where each
+    energy is an estimate from another batch, it is of that noise, and near 2.
 
     References:
         Betancourt (2016), Diagnosing suboptimal cotangent disintegrations in
@@ -84,6 +85,31 @@ def e_bfmi(energy: Float[np.ndarray, "chains samples"]) -> Float[np.ndarray, " c
     _check_samples(energy)
     centred = energy - energy.mean(axis=1, keepdims=True)
     return np.sum(np.diff(energy, axis=1) ** 2, axis=1) / np.sum(centred**2, axis=1)
+
+
+def energy_of(info: dict[str, PyTree]) -> Float[np.ndarray, "chains samples"]:
+    """The energies behind an E-BFMI, among what a kernel said of its steps.
+
+    Raises:
+        ValueError: if it has none, or those of batches.
+    """
+    if "energy" not in info:
+        raise ValueError(
+            "The kernel of these samples reports no energy, which E-BFMI is made of: "
+            f"it reports {', '.join(info) or 'nothing'}."
+        )
+    if is_of_batches(info):
+        raise ValueError(
+            "The energies of these samples are estimates, each from another batch, of "
+            "whose noise their E-BFMI would be: look at `function_diagnostics`, or "
+            "take a kernel that sees all rows, such as `NUTS`."
+        )
+    return np.asarray(info["energy"])
+
+
+def is_of_batches(info: dict[str, PyTree]) -> bool:
+    """Whether a kernel saw a batch at each step, by what it said."""
+    return "gradient_norm" in info
 
 
 def split_r_hat(

@@ -20,6 +20,7 @@ from ._chain_diagnostics import (
     ChainDiagnostics,
     diagnose_chains,
     e_bfmi,
+    energy_of,
     ess_bulk,
     ess_tail,
     r_hat,
@@ -286,14 +287,10 @@ class PosteriorSamples(AbstractRandomFunction):
         """Energy fraction of missing information of each chain: see `e_bfmi`.
 
         Raises:
-            ValueError: if the kernel has no energy, or for fewer than 4 samples.
+            ValueError: if the kernel has no energy, or one of a batch alone, or for
+                fewer than 4 samples.
         """
-        if "energy" not in self.info:
-            raise ValueError(
-                "The kernel of these samples reports no energy, which E-BFMI is made "
-                f"of: it reports {', '.join(self.info) or 'nothing'}."
-            )
-        return e_bfmi(np.asarray(self.info["energy"]))
+        return e_bfmi(energy_of(self.info))
 
     def function_values(
         self, x: PyTree, *, every: int = 1
@@ -337,7 +334,9 @@ class PosteriorSamples(AbstractRandomFunction):
             `acceptance_rate`, `num_divergent` and `step_size`, as far as the kernel has
             them; what was noted of each chain; `chains_started`, where they began,
             without which R-hat says little; and, from 4 samples of a chain on, the
-            worst `r_hat`, `ess_bulk` and `ess_tail` of `function_values`.
+            worst `r_hat`, `ess_bulk` and `ess_tail` of `function_values`. Of chains of
+            500 samples or more these are of every so many, `samples_diagnosed` of each
+            chain: effective sizes are at most about those of so many samples.
         """
         info = {name: np.asarray(a) for name, a in self.info.items()}
         scores: dict[str, Any] = {}
@@ -354,6 +353,8 @@ class PosteriorSamples(AbstractRandomFunction):
             every = max(1, self.num_samples // _DIAGNOSED_SAMPLES)
             found = self.function_diagnostics(x, every=every)
             scores |= worst_of(found)
+            if every > 1:
+                scores["samples_diagnosed"] = self.num_samples // every
         return scores
 
     def _blocks(self, num_draws: int) -> Int[np.ndarray, " draws"]:

@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from ..._types import Float
+from ..._types import ArrayLike, Float
 
 _SHARE_OF_STEP = 1e-3
 """How far from a time of the grid is still that time, in the grid's shortest step."""
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
+_SAME_DEPTH = 1e-6
+"""Depths that are this near are one: those of single precision are others by 3e-8."""
 
 
 def places_among(
@@ -44,3 +46,18 @@ def fitting_steps(
         if has_window and places_among(grid, even) is not None:
             steps.append((end - begin) / number)
     return steps
+
+
+def depths_by_window(
+    ts: Float[ArrayLike, " times"], window: tuple[float, float]
+) -> Float[np.ndarray, " times"]:
+    """Depths in double precision; those at an end of a window are that end exactly.
+
+    Args:
+        ts: the depths.
+        window: two depths.
+    """
+    depths = np.round(np.asarray(ts, np.float64), 9)
+    for end in np.round(window, 9):
+        depths[np.abs(depths - end) < _SAME_DEPTH] = end
+    return depths

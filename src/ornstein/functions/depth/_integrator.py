@@ -16,6 +16,7 @@ from ...sde import (
     Fixed,
     Grid,
     check_adaptive,
+    noise_free_solver,
 )
 
 _Model = TypeVar("_Model")
@@ -46,6 +47,10 @@ class Integrator(eqx.Module):
         self.gradient.check(self.solver, self.stepsize)
         if isinstance(self.stepsize, Adaptive):
             check_adaptive(self.solver, has_noise=True)
+
+    def without_noise(self) -> "Integrator":
+        """For the same equation without its noise, which some solvers need."""
+        return dataclasses.replace(self, solver=noise_free_solver(self.solver))
 
 
 def with_solver(

@@ -16,7 +16,8 @@ from ._sde_block import SDEBlock
 def silence(block: SDEBlock) -> SDEBlock:
     r"""The solve at $\sigma = 0$: a point $w_0$, the same drift, no noise, no KL."""
     own = {field.name: getattr(block, field.name) for field in fields(block)}
-    return SDEBlock(**{**own, "rho": None, "is_noisy": False})
+    own |= {"rho": None, "integrator": block.integrator.without_noise()}
+    return SDEBlock(**{**own, "is_noisy": False})
 
 
 def start_at_prior(block: SDEBlock) -> SDEBlock:

@@ -36,6 +36,7 @@ from ...network import SolveReport, split_where
 from ...sde import AbstractPathKL, OrnsteinUhlenbeck, Solution, gaussian_kl, sdeint
 from .._softplus import softplus_inverse
 from ._block_equation import BlockEquation
+from ._grid_times import depths_by_window
 from ._hidden_units import DepthState, check_roughness, first_roughness, report_of
 from ._integrator import Integrator
 from ._weight_drift import WeightDrift
@@ -275,7 +276,7 @@ class SDEBlock(eqx.Module):
         begin, end = self.window
         if not self.is_noisy or (begin, end) == (0.0, 1.0):
             return [Piece(ts, slice(None), self.is_noisy)]
-        wanted = np.round(np.asarray(ts, np.float64), 9)
+        wanted = depths_by_window(ts, self.window)
         times = np.unique(np.round([0.0, begin, end, 1.0, *wanted], 9))
         pieces = []
         for a, b in ((0.0, begin), (begin, end), (end, 1.0)):

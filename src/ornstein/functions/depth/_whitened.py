@@ -20,6 +20,7 @@ from ..._types import Array, ArrayLike, Float, Params, PyTree, RealScalar
 from ...network import SolveReport, split_where
 from ...sde import AbstractStepsize, grid_of, solve_driven
 from .._standardised import Standardised
+from ._grid_times import depths_by_window
 from ._hidden_units import (
     DepthState,
     first_roughness,
@@ -230,5 +231,4 @@ def _whitened(
 
 def _with_window(ts: Any, window: tuple[float, float]) -> np.ndarray:
     """Depths between which steps are cut: those asked for, and the window's ends."""
-    both = [*np.round(np.asarray(ts, np.float64), 9), *np.round(window, 9)]
-    return np.unique(both)
+    return np.unique([*depths_by_window(ts, window), *np.round(window, 9)])

@@ -328,8 +328,8 @@ class LatentSDE(AbstractRandomFunction):
         )
 
     def _noise_free_twin(self) -> LatentODE:
-        start, how = (self.recognition, self.start), (self.integrator, self.estimator)
-        return LatentODE(*start, self.prior_drift, self.decoder, *how)
+        parts = self.recognition, self.start, self.prior_drift, self.decoder
+        return LatentODE(*parts, self.integrator.without_noise(), self.estimator)
 
     def labels(self) -> PyTree[str]:
         """Everything is trained but processes, and scales that are not learned."""
@@ -394,5 +394,6 @@ class LatentSDE(AbstractRandomFunction):
 
     @property
     def _how(self) -> dict[str, Any]:
+        how = self.integrator if self.is_noisy else self.integrator.without_noise()
         names = ("solver", "stepsize", "gradient")
-        return {name: getattr(self.integrator, name) for name in names}
+        return {name: getattr(how, name) for name in names}

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._types import Float
-from ...functions import PosteriorSamples, diagnose_chains
+from ...functions import PosteriorSamples, diagnose_chains, is_of_batches
 from ...likelihood import AbstractClassLikelihood
 
 _NUM_ROWS = 20
@@ -24,7 +24,8 @@ class ChainRecord(NamedTuple):
         ess_bulk: of each such output, independent draws for its mean.
         ess_tail: of each such output, independent draws for its outer quantiles.
         energy: of each sample; empty for kernels without one.
-        by_chain: numbers of each chain by name: acceptance, divergences, E-BFMI.
+        by_chain: numbers of each chain by name: acceptance, divergences, E-BFMI (not
+            of kernels that see batches, whose noise it would be).
         starts: where chains began.
     """
 
@@ -93,6 +94,6 @@ def _by_chain(
         found["divergences"] = info["is_divergent"].sum(1)
     if "step_size" in info:
         found["last step size"] = info["step_size"][:, -1]
-    if "energy" in info and samples.num_samples >= 4:
+    if "energy" in info and not is_of_batches(info) and samples.num_samples >= 4:
         found["E-BFMI"] = samples.e_bfmi()
     return {name: np.asarray(a, float).tolist() for name, a in found.items()}

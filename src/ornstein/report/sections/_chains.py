@@ -31,14 +31,23 @@ def chains(sheet: Sheet) -> Section | None:
         if found.energy.size:
             traced.append(_energy(sheet, found))
         parts.append(figures(*traced))
-    parts.append(
-        note(
-            "R-hat and effective sizes are of outputs at the first test rows (Vehtari "
-            "et al., 2021), which no permutation of hidden units changes. Chains that "
-            "agree may still all miss a part of the posterior."
-        )
-    )
+    parts.append(note(_what_they_are(found)))
     return Section("Chains", joined(parts))
+
+
+def _what_they_are(found: ChainRecord | None) -> str:
+    thinned = ""
+    if found is not None and found.every > 1:
+        num = found.traces.shape[2]
+        thinned = (
+            f" They are of one sample in {found.every}, {num} of each chain, evenly "
+            "spread: of more independent draws than these they do not know."
+        )
+    return (
+        "R-hat and effective sizes are of outputs at the first test rows (Vehtari "
+        f"et al., 2021), which no permutation of hidden units changes.{thinned} Chains "
+        "that agree may still all miss a part of the posterior."
+    )
 
 
 def _summary(sheet: Sheet, found: ChainRecord | None) -> Html:
@@ -126,6 +135,11 @@ def _trace(sheet: Sheet, found: ChainRecord, which: int) -> Html:
 
 def _energy(sheet: Sheet, found: ChainRecord) -> Html:
     words = "Negative log density of position and momentum, of each sample."
+    if found.energy.shape[1] >= 4 and "E-BFMI" not in found.by_chain:
+        words = (
+            "Negative log density of the position, estimated from the batch of each "
+            "sample's step: there is no E-BFMI, which would be of that noise."
+        )
     values = found.energy.astype(float)
     return _lines(sheet, found, "Energy", values, words, "nats")
 
