@@ -70,4 +70,6 @@ def test_one_bad_number_is_found(bad: float):
     """Catches a leaf that is passed over, and an empty one taken for a bad one."""
     assert all_finite(TREE)
     assert all_finite({"no": None, "count": np.arange(3)})
-    assert not all_finite(TREE | {"late": np.array([0.0, bad], np.float32)})
+    late = np.array([0.0, bad], np.float32)
+    for array in (late, jnp.asarray(late), jnp.asarray(late, jnp.bfloat16)):
+        assert not all_finite(TREE | {"late": array})

@@ -58,12 +58,18 @@ def is_at(tree: PyTree, where: Callable[[Any], PyTree]) -> PyTree[bool]:
 
 
 def all_finite(tree: PyTree) -> bool:
-    """Whether no number of a tree is NaN or infinite; a program for all leaves."""
+    """Whether no number of a tree is NaN or infinite.
+
+    Of arrays in the host's memory NumPy says so, where a program would compile for a
+    second to run once; of others a program for all leaves.
+    """
     groups: dict[Any, list[Any]] = {}  # a program has arrays of the same devices
-    for leaf in jax.tree.leaves(tree):
-        if eqx.is_inexact_array(leaf):
-            where = leaf.devices() if isinstance(leaf, jax.Array) else ()
+    for leaf in filter(eqx.is_inexact_array, jax.tree.leaves(tree)):
+        where = leaf.devices() if isinstance(leaf, jax.Array) else frozenset()
+        if len(where) > 1 or any(device.platform != "cpu" for device in where):
             groups.setdefault(frozenset(where), []).append(leaf)
+        elif not np.all(np.isfinite(leaf)):
+            return False
     return all(bool(_all_finite(group)) for group in groups.values())
 
 

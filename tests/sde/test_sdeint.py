@@ -262,7 +262,7 @@ def test_a_none_in_the_state_changes_nothing(name, gradient):
         )
         return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(sol.ys))
 
-    run = jax.jit(jax.value_and_grad(loss))
+    # One program, which need not run.
+    trace = jax.make_jaxpr(jax.value_and_grad(loss))
     y0 = jnp.array([1.0, -0.5])
-    for a, b in zip(run(y0, {}), run(y0, {"none": None}), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert str(trace(y0, {})) == str(trace(y0, {"none": None}))

@@ -43,6 +43,8 @@ from ornstein.sde import (
 
 X = jnp.asarray(ROWS)
 GRID = np.linspace(0.0, 1.0, 9)
+trajectory = eqx.filter_jit(lambda model, x, **key: model.trajectory(x, GRID, **key))
+output_of = eqx.filter_jit(lambda model, x, **key: model(x, **key))
 _WHOLE = (0.0, 1.0)
 
 
@@ -83,7 +85,7 @@ def normals_behind(model: SDEBNN, network: WhitenedSDEBNN, x, *, key):
     """The network at the very normals of one of the model's own draws."""
     blocks = []
     for states, block in zip(
-        model.trajectory(x, GRID, key=key), _whitened_blocks(network), strict=True
+        trajectory(model, x, key=key), _whitened_blocks(network), strict=True
     ):
         start = jax.tree.map(lambda w, s: w[0] / s, states.weights, block.start_scale)
         path = jax.tree.map(
@@ -111,13 +113,13 @@ def test_a_draw_of_the_model_is_the_network_at_the_same_normals(solver):
     how = Integrator(solver, Fixed(0.125))
     model = prior_of(small_model(prior=prior, num_inducing=0, integrator=how))
     network = normals_behind(model, whiten(model), X, key=jr.key(3))
-    (own,) = model.trajectory(X, GRID, key=jr.key(3))
-    (found,) = network.trajectory(X, GRID)
+    (own,) = trajectory(model, X, key=jr.key(3))
+    (found,) = trajectory(network, X)
     assert float(jnp.ptp(own.weights.layers[0].layer.weight[:, 0, 0])) > 0.1
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(own), strict=True):
         np.testing.assert_allclose(a, b, atol=3e-6)
-    output = model(X, key=jr.key(3)).output
-    np.testing.assert_allclose(network(X), output, atol=3e-6)
+    output = output_of(model, X, key=jr.key(3)).output
+    np.testing.assert_allclose(output_of(network, X), output, atol=3e-6)
 
 
 def test_images_of_two_blocks_with_points_are_the_same_network():
@@ -135,8 +137,8 @@ def test_images_of_two_blocks_with_points_are_the_same_network():
     )
     x = jr.normal(jr.key(1), (2, 8, 8, 1))
     network = normals_behind(model, whiten(model), x, key=jr.key(4))
-    output = model(x, key=jr.key(4)).output
-    np.testing.assert_allclose(network(x), output, atol=1e-5)
+    output = output_of(model, x, key=jr.key(4)).output
+    np.testing.assert_allclose(output_of(network, x), output, atol=1e-5)
 
 
 @pytest.mark.parametrize("coordinates", [None, LevyCiesielski(4)])
@@ -214,8 +216,8 @@ def test_a_shift_of_the_modes_costs_what_the_path_kl_says():
     where = lambda n: _whitened_blocks(n)[0].path
     network = eqx.tree_at(where, network, jax.tree.map(like, where(network)))
     noise_free = without_noise(model)
-    (own,) = noise_free.trajectory(X, GRID, key=jr.key(0))
-    (moved,) = network.trajectory(X, GRID)
+    (own,) = trajectory(noise_free, X, key=jr.key(0))
+    (moved,) = trajectory(network, X)
     np.testing.assert_allclose(moved.hidden, own.hidden, atol=1e-5)
 
 
