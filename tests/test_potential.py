@@ -217,14 +217,23 @@ def refusal(network, data, likelihood=None, **settings):
     return Potential(network, data, likelihood or Gaussian(NOISE), **settings)
 
 
+class Doubled(eqx.Module):
+    """A network with each output twice."""
+
+    network: eqx.Module
+
+    def __call__(self, x):
+        return jnp.repeat(self.network(x), 2, axis=-1)  # pyright: ignore[reportCallIssue]
+
+
 def test_outputs_that_are_not_one_for_each_row_are_refused(network, data):
     """Before a step is taken. Catches (seen) (rows,) for (rows, 1), whose likelihood is
     one number of all rows, which a batch then counted once for each of its rows."""
     flat, column = FlatOutput(network), Split(data.x, data.y[:, 0])
-    said = r"of a batch of 2 rows has shape \(\)"
+    said = r"of a batch of \d+ rows has shape \(\)"
     with pytest.raises(ValueError, match=said):
         refusal(flat, column)
-    with pytest.raises(ValueError, match=r"Targets of shape \(2, 1\) do not fit"):
+    with pytest.raises(ValueError, match=r"Targets of shape \(\d+, 1\) do not fit"):
         refusal(flat, data)
     whole = CustomLikelihood(lambda output, y: jnp.sum(output - y))
     one = Split(data.x[:1], data.y[:1])
@@ -232,6 +241,10 @@ def test_outputs_that_are_not_one_for_each_row_are_refused(network, data):
         with pytest.raises(ValueError, match=said):
             refusal(network, split, whole)
     assert refusal(network, one).num_rows == 1
+    by_output = CustomLikelihood(lambda output, y: jnp.sum(output - y, axis=0))
+    pair = Split(data.x, np.repeat(data.y, 2, axis=1))
+    with pytest.raises(ValueError, match=r"of a batch of \d+ rows has shape \(2,\)"):
+        refusal(Doubled(network), pair, by_output)
 
 
 def test_refusals(network, data):

@@ -19,7 +19,7 @@ _Module = TypeVar("_Module")
 
 _OF_ONE_VECTOR = (eqx.nn.MLP, eqx.nn.Linear)
 
-_PROBE_ROWS = 1_009
+PROBE_ROWS = 1_009
 """A prime, so that no layer has that size, nor a reshaped batch that many rows."""
 
 
@@ -219,19 +219,19 @@ def _gives_rows(
         def repeated(node: Any) -> Any:
             if not is_per_row(node):
                 return node
-            rows = jnp.arange(_PROBE_ROWS) % node.value.shape[0]
+            rows = jnp.arange(PROBE_ROWS) % node.value.shape[0]
             return PerRow(node.value[rows])
 
         network = jax.tree.map(repeated, network, is_leaf=is_per_row)
         return _apply(network, x, state).output
 
-    rows = jax.ShapeDtypeStruct((_PROBE_ROWS, *x.shape[1:]), x.dtype)
+    rows = jax.ShapeDtypeStruct((PROBE_ROWS, *x.shape[1:]), x.dtype)
     try:
         found = eqx.filter_eval_shape(output, network, rows, state)
     except Exception:
         return False
     return all(
-        leaf.ndim >= least_ndim and leaf.shape[0] == _PROBE_ROWS
+        leaf.ndim >= least_ndim and leaf.shape[0] == PROBE_ROWS
         for leaf in jax.tree.leaves(found)
     )
 

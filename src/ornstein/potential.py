@@ -8,6 +8,7 @@ gradient is theirs.
 import abc
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +19,14 @@ import numpy as np
 from ._types import Array, Float, Int, Params, PRNGKeyArray, PyTree, Shaped
 from .data import Streamed
 from .likelihood import AbstractLikelihood, check_one_each
-from .network import Network, as_network, call_network, has_batch_state, split_where
+from .network import (
+    PROBE_ROWS,
+    Network,
+    as_network,
+    call_network,
+    has_batch_state,
+    split_where,
+)
 from .prior import AbstractPrior
 
 
@@ -172,14 +180,19 @@ class Potential(AbstractPotential):
                 "`split`: give the number of all rows, of which these are some."
             )
         self.batch_size = min(batch_size, self.num_data)
-        # Of one row, a number of all rows would look like a number of each.
-        two = lambda a: jax.ShapeDtypeStruct((2, *a.shape[1:]), a.dtype)
-        x, y = jax.tree.map(two, (self.x, self.y))
-        output = eqx.filter_eval_shape(lambda x: call_network(whole, x).output, x)
+        shapes = partial(_shapes_of, (self.x, self.y))
+        give = lambda x: call_network(whole, x).output
+        output = eqx.filter_eval_shape(give, shapes(self.num_rows)[0])
         _, *outputs = jax.tree.leaves(output)[0].shape
         num_outputs = outputs[-1] if outputs else 1
         likelihood.check_targets(jax.tree.map(np.asarray, split.y), num_outputs)
-        check_one_each(eqx.filter_eval_shape(likelihood.log_prob, output, y), 2)
+        # Of as few rows as outputs a sum over all would look like one of each.
+        is_told = self.num_rows not in (1, num_outputs)
+        num_rows = self.num_rows if is_told else PROBE_ROWS
+        x, y = shapes(num_rows)
+        output = eqx.filter_eval_shape(give, x)
+        log_prob = eqx.filter_eval_shape(likelihood.log_prob, output, y)
+        check_one_each(log_prob, num_rows)
 
     @property
     def num_rows(self) -> int:
@@ -332,3 +345,10 @@ class Tempered(AbstractPotential):
 def _check_batch_size(batch_size: int) -> None:
     if batch_size < 1:
         raise ValueError(f"`batch_size` must be at least 1, got {batch_size}.")
+
+
+def _shapes_of(tree: PyTree, num_rows: int) -> PyTree:
+    """Those of as many rows."""
+    return jax.tree.map(
+        lambda a: jax.ShapeDtypeStruct((num_rows, *a.shape[1:]), a.dtype), tree
+    )

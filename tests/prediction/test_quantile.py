@@ -35,6 +35,15 @@ def test_levels_that_single_precision_cannot_tell_from_0_or_1(likelihood, law):
         assert outside == pytest.approx(5e-7, rel=0.25)
 
 
+def test_draws_of_half_precision_have_intervals_of_single():
+    """Seen failing: a TypeError of JAX's loop."""
+    outputs = jr.normal(jr.key(0), (8, 3, 1)).astype(jnp.bfloat16)
+    half = Prediction(outputs, Gaussian(1.0))
+    whole = Prediction(outputs.astype(jnp.float32), Gaussian(1.0))
+    np.testing.assert_array_equal(half.interval(0.9), whole.interval(0.9))
+    np.testing.assert_array_equal(half.points(16), whole.points(16))
+
+
 @pytest.mark.parametrize("num_rows", [1, 1024, 2500])
 @pytest.mark.parametrize(("likelihood", "law"), FAMILIES)
 def test_many_rows_have_the_quantiles_of_each(likelihood, law, num_rows: int):

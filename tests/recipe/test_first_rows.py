@@ -61,5 +61,6 @@ def rows_of(y: list[int], num_classes: int | None = 3) -> Data:
 )
 def test_other_rows_are_the_first(data, expected):
     """Catches other rows of built-in data, by which results of before are compared."""
-    found = first_rows(data, None, 3).test.x.ravel()
-    np.testing.assert_array_equal(found, expected)
+    found = first_rows(data, None, 3)
+    np.testing.assert_array_equal(found.test.x.ravel(), expected)
+    assert any("evenly spread" in note for note in found.notes) == (expected[0] == 1)

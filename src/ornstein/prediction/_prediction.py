@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tree import in_single
 from .._types import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
 from ..data import Series
 from ..likelihood import (
@@ -142,8 +143,8 @@ class Prediction(eqx.Module):
 
         Args:
             q: one level above 0 and below 1, or several, which come first. Of numbers
-                at least 4.8e-7 from either in single precision: there it is off by an
-                eighth of the probability outside, and beyond is rounding error.
+                at least 4.8e-7 from either in single precision: near 1 twice or half
+                the probability may be outside there, and beyond is rounding error.
         """
         levels = np.asarray(q, float)
         if levels.ndim == 1 and levels.size:
@@ -157,7 +158,7 @@ class Prediction(eqx.Module):
             draws = self.likelihood.probs(self._require_draws("quantile"))
             return jnp.quantile(draws, jnp.asarray(q, draws.dtype), axis=0)
         likelihood = self._require_real("quantile")
-        outputs = self._require_draws("quantile")
+        outputs = in_single(self._require_draws("quantile"))
         least = least_level(outputs.dtype)
         if not least <= levels <= 1 - least:
             raise ValueError(
@@ -180,8 +181,7 @@ class Prediction(eqx.Module):
             rows: the rows to give them of, or their numbers.
         """
         likelihood = self._require_real("points")
-        outputs = self._require_draws("points")
-        assert isinstance(outputs, jax.Array)
+        outputs = in_single(self._require_draws("points"))
         return mixture_points(likelihood, outputs[:, rows], num_points)
 
     def cdf(self, y: PyTree[Targets]) -> Float[Array, "rows *times outputs"]:

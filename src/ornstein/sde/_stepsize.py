@@ -212,7 +212,8 @@ def check_resolved(
     raise ValueError(
         f"Times from {known[0]} to {known[-1]} are taken in {jnp.dtype(dtype).name}, "
         f"whose numbers are up to {spacing:g} apart there, and some steps are shorter: "
-        "subtract the first time from all of them, or count time in a larger unit."
+        "subtract the first time from all of them, take longer steps, or give a state "
+        "of higher precision."
     )
 
 

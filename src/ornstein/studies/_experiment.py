@@ -1,6 +1,7 @@
 """An experiment, and one under way whose finished pieces are kept."""
 
 import copy
+import glob
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -99,8 +100,12 @@ class Study:
                 each seed had its own.
         """
         plain, own = self.folder / name, self.folder / self.own(name)
-        is_there = (plain / "config.json").is_file() and not own.exists()
-        return plain if is_there and RunFolder.open(plain).config == config else own
+        if own.exists() or not (plain / "config.json").is_file():
+            return own
+        try:
+            return plain if RunFolder.open(plain).config == config else own
+        except ValueError:  # damaged, and perhaps another seed's
+            return own
 
     def piece(
         self,
@@ -170,8 +175,11 @@ class Study:
         return self.folder / "pieces" / f"{self.own(name)}.json"
 
     def _in_folder(self, name: str, settings: Any) -> dict[str, Any] | None:
-        for own in self._names(name):
-            path = self.folder / "pieces" / f"{own}.json"
+        folder = self.folder / "pieces"
+        paths = [folder / f"{own}.json" for own in self._names(name)]
+        if _has_seed(settings):  # then a call of any seed may have made it
+            paths += sorted(folder.glob(f"{glob.escape(name)}_seed*.json"))
+        for path in paths:
             kept = _read_piece(path) if path.exists() else None
             if kept is not None and _is_same(kept["settings"], settings):
                 return kept
@@ -200,6 +208,15 @@ def _as_json(value: Any) -> Any:
 def _is_same(kept: Any, settings: Any) -> bool:
     """Whether settings are those of before, when recipes may have had fewer options."""
     return kept == settings or _read_back(kept) == _read_back(settings)
+
+
+def _has_seed(settings: Any) -> bool:
+    """Whether settings name the seed, such as a recipe's."""
+    if isinstance(settings, list):
+        return any(map(_has_seed, settings))
+    if not isinstance(settings, dict):
+        return False
+    return settings.get("seed") is not None or any(map(_has_seed, settings.values()))
 
 
 def _read_back(settings: Any) -> Any:

@@ -30,6 +30,8 @@ def data(tmp_path: Path) -> od.Data:
         ('x\n1\n""\n2\n""\n\n', [1, None, 2, None]),
         ("\r\rx\r1\r\r2\r\r", [1, None, 2]),
         ("x,z\n1,0\n\n2,0\n", [1, 2]),
+        ("\ufeff\nx\n1\n", [1]),
+        ("x\r\r\n1\r\r\n2\r\r\n", [1, 2]),  # as Python's csv does on Windows
     ],
 )
 def test_a_blank_line_of_one_column_is_an_empty_cell(text, expected, data, tmp_path):

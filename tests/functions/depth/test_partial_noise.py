@@ -21,9 +21,9 @@ from functions.small_model import (
     small_model,
 )
 
-from ornstein.functions import WeightPrior, whiten
+from ornstein.functions import Integrator, WeightPrior, whiten
 from ornstein.nn import num_parameters
-from ornstein.sde import gaussian_kl
+from ornstein.sde import Grid, gaussian_kl
 
 WINDOW = (0.2, 0.6)
 
@@ -87,6 +87,14 @@ def test_the_path_kl_is_that_of_the_window():
         total += 0.5 * dt * sum(float(jnp.sum(u**2)) for u in jax.tree.leaves(scaled))
     found = draw(model, X, jr.key(3)).terms["kl_path"]
     np.testing.assert_allclose(found, total, rtol=1e-4)
+
+
+def test_depths_near_the_window_are_their_own():
+    """Seen failing: four states for five depths."""
+    model: Any = windowed(start_width=None, integrator=Integrator(stepsize=Grid()))
+    ts = np.sort([*DEPTHS, WINDOW[0] - 5e-7])
+    for leaf in jax.tree.leaves(model.trajectory(jnp.asarray(X), ts, key=jr.key(0))):
+        assert len(leaf) == len(ts)
 
 
 @pytest.mark.parametrize("is_whitened", [False, True])

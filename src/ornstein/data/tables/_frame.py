@@ -170,9 +170,9 @@ def _read_csv(
             # Perhaps for a line's end between quotes, which takes a slower parser.
             parsing.newlines_in_values = True
             found = _parsed(path, read_options, parsing, is_text)
-        if found.num_columns == 1:
-            # A blank line is an empty cell: without it, rows were others than they are.
-            blank = _blank_lines(path, top.num_before)
+        blank = _blank_lines(path, top.num_before) if found.num_columns == 1 else None
+        if blank is not None:
+            # Such a line is an empty cell: without it, rows were others than they are.
             read_options.skip_rows += blank.above
             parsing.ignore_empty_lines = False
             found = _parsed(path, read_options, parsing, is_text)
@@ -262,16 +262,22 @@ class _BlankLines(NamedTuple):
     below: int
 
 
-def _blank_lines(path: Path, num_before: int) -> _BlankLines:
-    """Blank lines around a table, of which `num_before` lines are above all else."""
+def _blank_lines(path: Path, num_before: int) -> _BlankLines | None:
+    """Blank lines around a table, of which `num_before` lines are above all else.
+
+    `None` where each line has two ends, as Python's `csv` may write on Windows.
+    """
     plain = lambda text: text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     with path.open("rb") as file:
         for _ in range(num_before):
             file.readline(_MAX_HEADER)
-        first = plain(file.read(_MAX_BLANK))
+        first = file.read(_MAX_BLANK).removeprefix(_BOM)
+        if b"\r\r\n" in first:
+            return None
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _MAX_BLANK))
         last = plain(file.read())
+    first = plain(first)
     above = len(first) - len(first.lstrip(b"\n"))
     below = len(last) - len(last.rstrip(b"\n")) - 1  # one ends the last row
     return _BlankLines(above, max(below, 0))

@@ -75,7 +75,8 @@ def e_bfmi(energy: Float[np.ndarray, "chains samples"]) -> Float[np.ndarray, " c
     r"""Energy Bayesian fraction of missing information of each chain.
 
     $\sum_t (E_t - E_{t-1})^2 / \sum_t (E_t - \bar E)^2$: below 0.3 the momenta are
-    refreshed too weakly to reach the tails. Of kernels that see all rows: where each
+    refreshed too weakly to reach the tails. Of chains that are not thinned, whose
+    numbers are nearer 2, and kernels that see all rows: where each
     energy is an estimate from another batch, it is of that noise, and near 2.
 
     References:

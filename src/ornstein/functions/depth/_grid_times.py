@@ -7,8 +7,8 @@ from ..._types import ArrayLike, Float
 _SHARE_OF_STEP = 1e-3
 """How far from a time of the grid is still that time, in the grid's shortest step."""
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
-_SAME_DEPTH = 1e-6
-"""Depths that are this near are one: those of single precision are others by 3e-8."""
+_SAME_DEPTH = 5e-8
+"""Depths that are this near are one: single precision moves them by 3e-8."""
 
 
 def places_among(

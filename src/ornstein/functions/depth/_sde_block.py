@@ -283,9 +283,10 @@ class SDEBlock(eqx.Module):
             if a == b:
                 continue
             inside = times[(times >= round(a, 9)) & (times <= round(b, 9))]
-            at = np.isin(inside, wanted)
-            at[0] &= a == 0.0  # the piece before has it
-            pieces.append(Piece(inside, np.flatnonzero(at), a == begin))
+            # What is at its first time the piece before has.
+            is_here = (wanted > inside[0]) | (a == 0.0)
+            here = wanted[is_here & (wanted <= inside[-1])]
+            pieces.append(Piece(inside, np.searchsorted(inside, here), a == begin))
         return pieces
 
     def _start(self, mean: Params, *, key: PRNGKeyArray) -> WeightStart:

@@ -34,6 +34,12 @@ def first_rows(data: Data, num_train: int | None, num_test: int | None) -> Data:
         names = [data.test_names[row] for row in rows] if data.test_names else []
         test = test.rows(rows)
         data = dataclasses.replace(data, test_names=tuple(names))
+        if rows[-1] != num_test - 1:
+            note = (
+                f"The test is {num_test} of {len(data.test)} rows, evenly spread, as "
+                "they are sorted by class."
+            )
+            data = dataclasses.replace(data, notes=[*data.notes, note])
     if num_train is None or not isinstance(train, Split):
         return dataclasses.replace(data, test=test)
     if data.num_classes is not None:

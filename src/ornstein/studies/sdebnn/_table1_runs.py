@@ -99,10 +99,12 @@ def trained_row(
     name = f"{model_name(model)}-{seed}"
     folder = study.folder / "runs" / name
     if record is not None and _is_complete(folder):
-        own = _finished(folder / "result.json", study, data, model, recipe)
-        if own is not None:  # else it was killed before it was judged
-            if own.get("provenance") == record.get("provenance"):
-                own = record  # which may have been mended since
+        path = folder / "result.json"
+        if path.is_file():  # else it was killed before it was judged
+            own = record  # which may have been mended since
+            if _provenance(path) not in (None, record.get("provenance")):
+                own = _finished(path, study, data, model, recipe)
+                assert own is not None
             study.ledger.take(name, own.get("provenance"))
             return prepared, _load(folder, prepared, recipe), own
     for note in prepared.data.notes:
@@ -146,6 +148,15 @@ def trained_row(
         where = f"{path} stays as it was, this training's result is in {folder}"
     study.say(f"{name}: {where}")
     return prepared, trained.fit, own
+
+
+def _provenance(path: Path) -> Any:
+    """Where a result of a run's folder comes from; `None` where it does not say."""
+    try:
+        found = read_json(path)
+    except UnreadableError:
+        return None
+    return found.get("provenance") if isinstance(found, dict) else None
 
 
 def record_path(study: Study, model: str, seed: int) -> Path:
