@@ -54,10 +54,12 @@ def results(found: Fit) -> Any:
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_skipping_changes_nothing_where_all_is_finite(in_memory):
-    """Bit for bit; and nothing is said."""
+    """But a rounding, as these are two programs; and nothing is said."""
     skips = fitted(in_memory=in_memory)
     stops = fitted(in_memory=in_memory, on_nonfinite=Stop())
-    assert same_bits(results(skips), results(stops))
+    pairs = map(jax.tree.leaves, (results(skips), results(stops)))
+    for a, b in zip(*pairs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
     assert skips.history["num_skipped"].tolist() == [0] * 5
     assert "num_skipped" not in stops.history
     assert skips.notes == stops.notes

@@ -112,6 +112,10 @@ def test_a_network_trained_again_leaves_table_1_as_it_was(
     (table / "runs" / "sdebnn-0" / "result.json").unlink()
     _, _, again = trained_row(_table1_dial.table_study(study("x", [])), DATA, *RUN)
     assert again["nll"] == pytest.approx(record["nll"])
+    # A damaged copy of a result is no reason to train again.
+    (table / "runs" / "sdebnn-0" / "result.json").write_text("{")
+    _, _, kept = trained_row(_table1_dial.table_study(study("x", [])), DATA, *RUN)
+    assert kept == committed
 
 
 @pytest.mark.slow
