@@ -18,7 +18,7 @@ _COMPILATION_CACHE = os.environ.get(
 )
 
 # A test runs its programs once or twice: compiling them with less care takes a quarter
-# of the time. `XLA_FLAGS= make test` has them as users do.
+# to a half of the time. `XLA_FLAGS= make test` has them as users do.
 _QUICKLY_COMPILED = (
     "--xla_cpu_use_fusion_emitters=false"
     " --xla_cpu_parallel_codegen_split_count=1"

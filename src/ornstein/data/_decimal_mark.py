@@ -1,7 +1,7 @@
 """What stands before decimals in a table: one mark, whichever column shows it."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def decimal_mark(columns: Iterable["pd.Series"]) -> str | None:
-    """What stands before decimals in a table; `None` where none of its text says so.
+class DecimalMark(NamedTuple):
+    """What stands before decimals in a table.
+
+    Attributes:
+        mark: `None` where none of its text says so.
+        thousands: columns of numbers like 1,234, which would have decimals by
+            themselves, and have thousands because of others' points.
+    """
+
+    mark: str | None
+    thousands: tuple[str, ...] = ()
+
+
+def decimal_mark(columns: Iterable["pd.Series"]) -> DecimalMark:
+    """See what stands before decimals in a table.
 
     A column with decimals after commas decides, such as 0,5; then one with decimals
     after points; and then numbers like 1,234, in a table whose cells no commas part.
@@ -37,10 +50,11 @@ def decimal_mark(columns: Iterable["pd.Series"]) -> str | None:
     ]
     perhaps = [column for column in texts if decimal_of(Cells(column)) == ","]
     if any(_has_decimal_commas(_where_points(column)) for column in perhaps):
-        return ","
+        return DecimalMark(",")
     if perhaps and any(map(_has_decimal_points, texts)):
-        return "."
-    return "," if any(map(_has_decimal_commas, perhaps)) else None
+        by_others = [a for a in perhaps if not _has_decimal_points(a)]
+        return DecimalMark(".", tuple(str(a.name) for a in by_others))
+    return DecimalMark("," if any(map(_has_decimal_commas, perhaps)) else None)
 
 
 def _has_decimal_commas(column: "pd.Series") -> bool:

@@ -36,6 +36,7 @@ def test_commas_beside_decimal_points_part_thousands(of, separator, tmp_path):
     }
     np.testing.assert_allclose(found[of], [1234, 2000, 3750, 12500], rtol=1e-5)
     np.testing.assert_allclose(found[other], [0.5, 1.5, 3.75, 12.25], rtol=1e-5)
+    assert any(f"commas in '{of}' are taken" in note for note in data.notes)
 
 
 def test_points_in_the_same_column_part_decimals(tmp_path):
@@ -44,6 +45,7 @@ def test_points_in_the_same_column_part_decimals(tmp_path):
     data = load(tmp_path, columns, ";")
     found = seen(data.x_scaling, data.train.x)
     np.testing.assert_allclose(found, [0.5, 1234, 2000], rtol=1e-5)
+    assert not any("commas in" in note for note in data.notes)
 
 
 @pytest.mark.parametrize("others", [("1.234", "2.320"), ("1,5", "0,25"), ("7", "8")])

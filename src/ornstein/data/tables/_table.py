@@ -97,7 +97,7 @@ class _Read(NamedTuple):
         features: names of the columns to learn from.
         y: their targets.
         columns: what the targets' columns are.
-        notes: on rows that are left out.
+        notes: on rows that are left out, and commas.
     """
 
     whole: "pd.DataFrame"
@@ -114,10 +114,22 @@ def _read(path: Path, options: TableOptions) -> _Read:
     features = features_of(whole, options, where)
     # Features and targets of one table have one mark.
     read = (with_separator(whole, name) for name in (*targets, *features))
-    whole.attrs["decimal"] = decimal_mark(read)
+    decimal = decimal_mark(read)
+    whole.attrs["decimal"] = decimal.mark
     frame, notes = with_targets(whole, targets, where)
     y, columns = own_targets(frame, targets, options.task, where)
-    return _Read(whole, frame, features, y, columns, list(notes))
+    notes = [*notes, *_on_thousands(decimal.thousands, where)]
+    return _Read(whole, frame, features, y, columns, notes)
+
+
+def _on_thousands(names: Sequence[str], where: str) -> list[str]:
+    if not names:
+        return []
+    return [
+        f"{where}: commas in {', '.join(map(repr, names))} are taken for thousands', "
+        "as in 1,234, because other columns have decimals after points: write points "
+        "there, too, if they stand before decimals."
+    ]
 
 
 def table(
