@@ -22,7 +22,7 @@ _COMPILATION_CACHE = os.environ.get(
 _QUICKLY_COMPILED = (
     "--xla_cpu_use_fusion_emitters=false"
     " --xla_cpu_parallel_codegen_split_count=1"
-    " --xla_backend_optimization_level=1"
+    " --xla_backend_optimization_level=0"
 )
 os.environ.setdefault("XLA_FLAGS", _QUICKLY_COMPILED)
 

@@ -67,7 +67,8 @@ def timed(
 
 def main() -> None:
     """See above."""
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    of_caller = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{of_caller} --xla_force_host_platform_device_count=8"
     os.environ["JAX_PLATFORMS"] = "cpu"
     numbers, *rest = sys.argv[1:]
     devices = [int(number) for number in numbers.split(",")]

@@ -131,22 +131,35 @@ def test_every_form_is_the_convolution(
             functools.partial(conv2d, stride=stride, padding=padding), x, kernel
         )
     geometry, *what, _ = calls[0]
-    y, pullback = jax.vjp(conv, x, kernel)
-    g = normal(getkey(), y.shape)
-    dx, dk = pullback(g)
+    g = normal(getkey(), jax.eval_shape(conv, x, kernel).shape)
+
+    @jax.jit
+    def references(x, kernel, g):
+        y, pullback = jax.vjp(conv, x, kernel)
+        return y, *pullback(g)
+
+    y, dx, dk = references(x, kernel, g)
     operands = {
         "conv": (x, kernel, y),
         "input gradient": (g, kernel, dx),
         "kernel gradient": (x, g, dk),
     }
-    for face, forms in FORMS.items():
-        a, b, expected = operands[face]
-        for name, form in forms.items():
-            if form.suits(geometry, *what):
-                got = form.run(geometry, a, b)
-                np.testing.assert_allclose(
-                    got, expected, rtol=0, atol=1e-11, err_msg=f"{face}: {name}"
-                )
+    runs = {
+        face: {n: f.run for n, f in forms.items() if f.suits(geometry, *what)}
+        for face, forms in FORMS.items()
+    }
+    # As one program: taken one by one, their operations are a thousand.
+    found = jax.jit(
+        lambda operands: {
+            face: {name: run(geometry, *operands[face]) for name, run in forms.items()}
+            for face, forms in runs.items()
+        }
+    )({face: (a, b) for face, (a, b, _) in operands.items()})
+    for face, (_, _, expected) in operands.items():
+        for name, got in found[face].items():
+            np.testing.assert_allclose(
+                got, expected, rtol=0, atol=1e-11, err_msg=f"{face}: {name}"
+            )
 
 
 def test_every_form_is_tried_above():
@@ -549,9 +562,12 @@ def test_types_are_kept_by_all_forms(dtype: Any, stride: int, num_out: int):
     for name in {name for forms in FORMS.values() for name in forms}:
         with conv_form(name):
             conv = functools.partial(conv2d, stride=stride)
-            run = lambda x, kernel, conv=conv: jax.vjp(conv, x, kernel)
-            y, pullback = run(x, kernel)
-            found = [y, *pullback(y)]
+
+            def run(x, kernel, conv=conv):
+                y, pullback = jax.vjp(conv, x, kernel)
+                return y, *pullback(y)
+
+            found = jax.eval_shape(run, x, kernel)
         assert {a.dtype for a in found} == {jnp.dtype(dtype)}, name
 
 
