@@ -2,6 +2,8 @@
 
 import dataclasses
 import hashlib
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,13 @@ def test_files_of_other_programs_change_nothing(images: Path, name: str):
     (images / name).write_text("other")
     source.check_unchanged()
     assert source.is_same(Source.of([images], num_rows=12))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes on Linux")
+def test_a_name_that_is_no_text_has_a_fingerprint(images: Path):
+    """Catches (seen) a traceback for a note beside the images."""
+    (images / os.fsdecode(b"caf\xe9.txt")).write_text("other")
+    Source.of([images], num_rows=12).check_unchanged()
 
 
 def test_images_that_change_are_noticed(images: Path):

@@ -1,5 +1,6 @@
 """Samples as ArviZ sees them."""
 
+import dataclasses
 import sys
 
 import equinox as eqx
@@ -52,6 +53,17 @@ def test_arviz_sees_the_same_chains():
         data.sample_stats["diverging"], samples.info["is_divergent"]
     )
     np.testing.assert_allclose(arviz.bfmi(data), samples.e_bfmi(), rtol=0.01)
+
+
+def test_energies_of_batches_are_no_energy_of_arvizs():
+    """Catches (seen) an E-BFMI of the noise of batches."""
+    import_arviz()
+    samples = linear_samples()
+    energy = samples.info["energy"]
+    info = samples.info | {"gradient_norm": np.ones((4, 50))}
+    stats = to_arviz(dataclasses.replace(samples, info=info)).sample_stats
+    np.testing.assert_array_equal(stats["batch_energy"], energy)
+    assert "energy" not in stats
 
 
 def test_without_arviz_it_says_what_to_install(monkeypatch):

@@ -6,8 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-_OF_THE_SUITE = os.environ.get("XLA_FLAGS", "")
-os.environ["XLA_FLAGS"] = f"{_OF_THE_SUITE} --xla_force_host_platform_device_count=8"
+os.environ["XLA_FLAGS"] = (
+    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+)
 
 import equinox as eqx
 import jax

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def _digest(paths: Sequence[Path], whole: bool = False) -> str:
             files = files if whole else _without_others(files, path)
         for file in files:
             if path.is_dir():
-                found.update(f"{file.relative_to(path).as_posix()}\n".encode())
+                found.update(os.fsencode(file.relative_to(path).as_posix()) + b"\n")
             with file.open("rb") as stream:
                 while block := stream.read(_BLOCK):
                     found.update(block)

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._kinds import check_arrays, check_key
 from .._types import PRNGKeyArray, PyTree
-from ..functions import PosteriorSamples, whole_rounds
+from ..functions import PosteriorSamples, is_of_batches, whole_rounds
 from ..likelihood import (
     AbstractClassLikelihood,
     CustomLikelihood,
@@ -24,6 +24,8 @@ _STATS = {
     "num_gradients": "n_steps",
     "step_size": "step_size",
 }
+_BATCH_STATS = _STATS | {"energy": "batch_energy"}
+"""ArviZ's E-BFMI would be of the noise of batches."""
 
 # As many as make the tail of leave-one-out's weights, 3 sqrt(draws), dozens of draws.
 _NUM_DRAWS = 500
@@ -64,7 +66,8 @@ def to_arviz(
         An `InferenceData` with `posterior` (of samples each parameter under its path, a
         sampled scale as `likelihood.log_scale`; and `function`). Of samples also
         `sample_stats`: the kernel's info, under ArviZ's names (`diverging`, `n_steps`)
-        where it has them. With `x` also `constant_data`; with `y` `observed_data` and
+        where it has them, and `batch_energy` where the energy is estimated from a
+        batch. With `x` also `constant_data`; with `y` `observed_data` and
         `log_likelihood`; with a key `posterior_predictive`, targets drawn with their
         noise (a `CustomLikelihood` has none). Targets are called `y`, of shape (chain,
         draw, row), or (chain, draw, row, output) where they have several columns.
@@ -97,7 +100,8 @@ def to_arviz(
     if isinstance(fit, PosteriorSamples):
         params, scale = fit.positions
         groups["posterior"] = _by_path(params, "") | _by_path(scale, "likelihood.")
-        stats = {_STATS.get(n, n): np.asarray(a) for n, a in fit.info.items()}
+        names = _BATCH_STATS if is_of_batches(fit.info) else _STATS
+        stats = {names.get(n, n): np.asarray(a) for n, a in fit.info.items()}
         groups["sample_stats"] = stats
     if prediction is None:
         if y is not None or key is not None:

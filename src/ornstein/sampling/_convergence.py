@@ -25,7 +25,7 @@ class StuckChainError(RuntimeError):
 
 
 def is_stuck(samples: PosteriorSamples) -> bool:
-    """Whether nothing was accepted, every step diverged, or no chain moved."""
+    """Whether nothing was accepted, no chain moved, or one sample's steps diverged."""
     rates = samples.info.get("acceptance_rate")
     if rates is not None and float(np.mean(np.asarray(rates))) < _FEW_ACCEPTED:
         return True
