@@ -1,9 +1,7 @@
 """scikit-learn's own checks of an estimator, by method."""
 
 import logging
-from collections.abc import Iterator
 
-import jax
 import pytest
 from programs import forget_programs_if_many
 from sklearn.utils.estimator_checks import check_estimator
@@ -38,18 +36,6 @@ EXPECTED = {
     ),
 }
 IN_EVERY_RUN = ("mean-field",)
-
-
-@pytest.fixture(autouse=True)
-def _compiled_in_haste() -> Iterator[None]:
-    """Checks have some twenty shapes between them, and each is compiled for a few fits.
-
-    Chains of one shape then take 5.7 seconds of a processor and not 9.1, before their
-    networks were narrow.
-    """
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.mark.parametrize("kind", [BayesianClassifier, BayesianRegressor])
