@@ -4,6 +4,7 @@ Beside the package: carrying out a command imports JAX and more, which takes sec
 What it can say without, it says at once.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -57,7 +58,12 @@ def main() -> int:
     if "--distributed" in args and not {"-h", "--help", "--help-all"} & set(args):
         return watch(args)
     before = signal.signal(signal.SIGINT, _end)
+    # Imports and tracing make objects by the million, few of them in cycles, and Python
+    # looks for those after every 700: a tenth of a short run.
+    gc.set_threshold(20_000, 10, 10)
     from ornstein.cli import main as run
+
+    gc.freeze()
 
     signal.signal(signal.SIGINT, before)
     try:
