@@ -100,7 +100,7 @@ def move_state(
     """Our state at blackjax's, keeping the momentum given."""
     return MCMCState(
         position=end.position,
-        log_density=jnp.asarray(end.logdensity),
+        log_density=jnp.asarray(end.logdensity, state.log_density.dtype),
         gradient=end.logdensity_grad,
         momentum=momentum,
         step_size=state.step_size,

@@ -83,13 +83,17 @@ class NUTS(AbstractAdaptiveKernel):
         """See `AbstractKernel`. A move counts as accepted if the chain has moved."""
         momentum_key, trajectory_key = jax.random.split(key)
         metric = DiagonalMetric(state.inverse_mass)
+        log_density_fn = self.log_density_fn(potential)
+        # blackjax sums up energies from zeros of JAX's default type.
+        number = lambda a: jnp.asarray(a, jnp.result_type(float))
         propose = iterative_nuts_proposal(
-            velocity_verlet(self.log_density_fn(potential), metric.kinetic_energy),
+            velocity_verlet(lambda q: number(log_density_fn(q)), metric.kinetic_energy),
             metric.kinetic_energy,
             metric.check_turning,  # pyright: ignore[reportArgumentType]
             self.max_num_doublings,
         )
         start = integrator_state(state, metric.sample_momentum(key=momentum_key))
+        start = start._replace(logdensity=number(state.log_density))
         end, info = propose(trajectory_key, start, state.step_size)
         has_moved = jax.tree.map(
             lambda a, b: jnp.any(a != b), state.position, end.position
