@@ -153,6 +153,20 @@ def test_positions_of_fewer_digits_than_jax_s_default(kernel, dtype, x64):
     assert start == step == warm_up
 
 
+@pytest.mark.parametrize("first", ["float32", "bfloat16"])
+def test_leaves_of_two_types_keep_theirs(kernel, first):
+    """Caught (seen): the step size, which is of the first leaf's, widened the other."""
+    last = "float32" if first == "bfloat16" else "bfloat16"
+    position = {
+        "flat": NEAR["flat"].astype(first),
+        "skewed": NEAR["skewed"].astype(last),
+        "frozen": None,
+    }
+    with jax.numpy_dtype_promotion("standard"):
+        start, step, warm_up = state_types(kernel, POTENTIAL, position)
+    assert start == step == warm_up
+
+
 def test_a_reused_key_is_found():
     kernel = HMC(2)
 
