@@ -365,7 +365,7 @@ class Session:
         """Refuse what the last step made of them, which no further one has met."""
         num_steps = self.history.num_steps
         for name, array in named_arrays(state.params).items():
-            is_number = np.issubdtype(array.dtype, np.floating)
+            is_number = jax.numpy.issubdtype(array.dtype, np.floating)
             if num_steps and is_number and not np.isfinite(array).all():
                 raise NonFiniteError(
                     f"Step {num_steps - 1} left numbers in {name} that are not finite: "
