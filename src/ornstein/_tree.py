@@ -147,6 +147,11 @@ def unpack(packed: Params, like: Params) -> Params:
     return jax.tree.unflatten(treedef, [found[n] for n in range(len(leaves))])
 
 
+def as_types(tree: PyTree, like: PyTree) -> PyTree:
+    """The arrays of a tree in the types of those of another."""
+    return jax.tree.map(lambda a, b: jnp.asarray(a, b.dtype), tree, like)
+
+
 def normal_like(
     tree: Params, *, key: PRNGKeyArray, is_broadcast: bool = False
 ) -> Params:

@@ -189,6 +189,7 @@ def test_good_targets():
     Bernoulli().check_targets(np.array([True, False]), 1)
     Gaussian(np.ones(3)).check_targets(np.zeros((2, 3)), 3)
     StudentT(2, 1.0).check_targets(np.zeros(2, np.float32), 1)
+    Gaussian(1.0).check_targets(np.zeros((2, 3), jnp.bfloat16), 3)
 
 
 @pytest.mark.parametrize("df", [0.1, 1, 4, 30, 99.9, 100, 1e3, 1e4, 1e5, 1e6, 1e10])

@@ -17,6 +17,7 @@ from ornstein.mcmc import (
     MicrocanonicalLangevin,
     PartialHMC,
     RandomWalkMetropolis,
+    Stage,
 )
 from ornstein.potential import DensityPotential
 
@@ -42,7 +43,7 @@ class Shift(AbstractProposal):
 
     def sample(self, position, *, key):
         keys = {"flat": key, "skewed": jax.random.fold_in(key, 1), "frozen": None}
-        move = lambda x, key: x + jax.random.normal(key, x.shape)
+        move = lambda x, key: x + jax.random.normal(key, x.shape, x.dtype)
         return jax.tree.map(move, position, keys)
 
     def log_prob(self, new, given):
@@ -130,6 +131,40 @@ def test_no_key_is_used_twice(kernel):
         state = kernel.init(POTENTIAL, NEAR, key=jax.random.key(0))
         step = jax.jit(lambda s, k: kernel.step(POTENTIAL, s, key=k))
         jax.block_until_ready(step(state, jax.random.key(1)))
+
+
+def state_types(kernel, potential, position):
+    """Of every array of a state at the start, after a step, and in the warm-up."""
+    key = jax.random.key(0)
+    stage = Stage(*(jnp.asarray(a) for a in (True, False, False, 0.0)))
+    start = jax.eval_shape(lambda q: kernel.init(potential, q, key=key), position)
+    step = lambda s: kernel.step(potential, s, key=key)[0]
+    warm_up = lambda s: kernel.warm_up(potential, s, stage, key=key)[0]
+    states = start, jax.eval_shape(step, start), jax.eval_shape(warm_up, start)
+    return [[leaf.dtype for leaf in jax.tree.leaves(state)] for state in states]
+
+
+@pytest.mark.parametrize(("dtype", "x64"), [("float32", True), ("bfloat16", False)])
+def test_positions_of_fewer_digits_than_jax_s_default(kernel, dtype, x64):
+    """Caught (seen): NUTS summed up energies from numbers of the default type."""
+    with jax.enable_x64(x64):
+        position = jax.tree.map(lambda a: a.astype(dtype), NEAR)
+        start, step, warm_up = state_types(kernel, POTENTIAL, position)
+    assert start == step == warm_up
+
+
+@pytest.mark.parametrize("first", ["float32", "bfloat16"])
+def test_leaves_of_two_types_keep_theirs(kernel, first):
+    """Caught (seen): the step size, which is of the first leaf's, widened the other."""
+    last = "float32" if first == "bfloat16" else "bfloat16"
+    position = {
+        "flat": NEAR["flat"].astype(first),
+        "skewed": NEAR["skewed"].astype(last),
+        "frozen": None,
+    }
+    with jax.numpy_dtype_promotion("standard"):
+        start, step, warm_up = state_types(kernel, POTENTIAL, position)
+    assert start == step == warm_up
 
 
 def test_a_reused_key_is_found():

@@ -38,6 +38,14 @@ BACKSOLVE = {"gradient": sde.Backsolve()}
 ADAPTIVE = {"stepsize": sde.Adaptive()}
 REFUSED = {
     "empty state": ({"y0": {}}, ValueError, "no arrays; give the state"),
+    "two types of leaves": (
+        {
+            "solver": sde.StratonovichMilstein(),
+            "y0": {"a": jnp.ones(2), "b": jnp.ones(2, jnp.bfloat16)},
+        },
+        TypeError,
+        "`StratonovichMilstein` steps states of one type.* bfloat16 and float32: give",
+    ),
     "one time": ({"ts": np.array([0.0])}, ValueError, "at least two times"),
     "equal times": (
         {"ts": np.array([0.0, 1.0, 1.0])},

@@ -22,8 +22,9 @@ from train.linear_model import (
     mean_field_optimum,
 )
 
+from ornstein import nn
 from ornstein.data._base import Split
-from ornstein.functions import PosteriorParts
+from ornstein.functions import Deterministic, PosteriorParts
 from ornstein.functions._base import AbstractRandomFunction, Draw, label_tree
 from ornstein.likelihood import Categorical, Gaussian
 from ornstein.train import (
@@ -80,6 +81,23 @@ def test_parameters_of_the_last_step_are_finite(tmp_path):
         )
     (kept,) = run.checkpoints.iterdir()
     assert kept.name == "step_000000000"
+
+
+def test_parameters_in_half_precision_are_finite():
+    """Catches (seen) a bfloat16 that NumPy takes for no number."""
+    data = linear_data()
+    half = lambda a: a.astype(jnp.bfloat16)
+    network = nn.MLP(data.x.shape[1], 1, (), key=jr.key(0))
+    with pytest.raises(NonFiniteError, match="Step 0 left"):
+        quick_fit(
+            Deterministic(
+                jax.tree.map(lambda a: half(a) if eqx.is_array(a) else a, network)
+            ),
+            split=Split(half(data.x), data.y),
+            learning_rate=math.inf,
+            batch_size=len(data.x),
+            num_epochs=1,
+        )
 
 
 def test_recovers_the_mean_field_optimum():
@@ -698,6 +716,10 @@ def test_bad_input_is_one_sentence(options, message):
         (lambda: KLWeight(math.nan), "must be finite"),
         (lambda: KLWeight(warmup=1.5), r"`KLWeight.warmup` must be a fraction"),
         (lambda: Validation(NAN), "inputs of `validation` have NaN"),
+        (
+            lambda: Validation(Pair(NAN.x.astype(jnp.bfloat16), NAN.y)),
+            "inputs of `validation` have NaN",
+        ),
         (
             lambda: Validation(linear_data(), num_draws=0),
             r"`Validation.num_draws` must",

@@ -111,8 +111,9 @@ def test_running_mean_of_weights_has_statistics_of_its_own():
     assert eqx.tree_equal(averaged.model, result.averaged().model)
 
 
-def test_the_best_running_mean_keeps_the_statistics_that_it_was_judged_with():
-    """Bit for bit. Catches (seen) those of an earlier best epoch."""
+def test_the_running_mean_is_judged_with_statistics_of_its_own():
+    """Bit for bit those of `with_statistics_of`, also of the best epoch. Catches (seen)
+    those of the steps' weights, and those of an earlier best epoch."""
     held = Split(X[:13], 0.5 * np.sin(X[:13, :2]))
     result = fit(
         Deterministic(Normalised(key=jr.key(0))),
@@ -128,7 +129,8 @@ def test_the_best_running_mean_keeps_the_statistics_that_it_was_judged_with():
     nlls = result.history["val_ema_nll"]
     best = int(np.argmin(nlls))
     assert 3 < best < len(nlls) - 1
-    averaged = result.averaged()
+    own_key = jr.split(jr.key(1), 3)[2]  # of what is held out
+    averaged = result.averaged().with_statistics_of(X, key=own_key, batch_size=13)
     scores = validate(
         averaged.model,
         averaged.likelihood,
@@ -138,6 +140,14 @@ def test_the_best_running_mean_keeps_the_statistics_that_it_was_judged_with():
         state=averaged.state,
     )
     assert scores["nll"] == nlls[best]
+
+
+def test_statistics_of_some_batches():
+    """The first two of four."""
+    model = Deterministic(Normalised(key=jr.key(0)))
+    found = recompute_statistics(model, X, key=jr.key(1), batch_size=6, max_batches=2)
+    expected = by_numpy(model.network, shuffled(jr.key(1), 6)[:12], 6)
+    assert_statistics(found, model.network, expected)
 
 
 def test_equinox_statistics_go_on_as_they_do_in_training():

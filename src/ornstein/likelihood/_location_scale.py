@@ -66,7 +66,7 @@ class AbstractLocationScaleLikelihood(AbstractLikelihood):
     def check_targets(self, y: Targets, num_outputs: int):
         """Finite floating-point numbers, a column for each output."""
         y, name = np.asarray(y), type(self).__name__
-        if not np.issubdtype(y.dtype, np.floating):
+        if not jnp.issubdtype(y.dtype, jnp.floating):
             raise ValueError(
                 f"`{name}` got targets of type {y.dtype}, but needs floating-point "
                 "numbers: write y.astype('float32'), or use `Categorical` for classes."

@@ -41,7 +41,7 @@ def check_rows(y: np.ndarray):
             f"Got targets of shape {y.shape}, but need at least one row: give (rows,) "
             "or (rows, outputs)."
         )
-    if not np.issubdtype(y.dtype, np.number) and y.dtype != bool:
+    if not jnp.issubdtype(y.dtype, jnp.number) and y.dtype != bool:
         raise ValueError(
             f"Got targets of type {y.dtype}, but need numbers: encode the classes as "
             "0, 1, 2, ... first."

@@ -14,7 +14,7 @@ from blackjax.mcmc.hmc import hmc_proposal
 from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
 from blackjax.mcmc.proposal import static_binomial_sampling
 
-from .._tree import pack, unpack
+from .._tree import as_types, pack, unpack
 from .._types import Array, Bool, Float, Params, PRNGKeyArray
 from ._base import MCMCInfo
 from ._metric import DiagonalMetric
@@ -53,7 +53,7 @@ def move_by_trajectory(
     metric = DiagonalMetric(pack(state.inverse_mass))
     packed_fn = lambda q: log_density_fn(unpack(q, like))
     propose = hmc_proposal(
-        velocity_verlet(packed_fn, metric.kinetic_energy),
+        leapfrog(packed_fn, metric),
         metric.kinetic_energy,
         state.step_size,
         num_integration_steps,
@@ -83,6 +83,22 @@ def move_by_trajectory(
     )
 
 
+def leapfrog(log_density_fn: LogDensityFn, metric: DiagonalMetric) -> Callable:
+    """blackjax's, of leaves that keep their types: the step size has one of its own.
+
+    Args:
+        log_density_fn: q to -U(q) / T.
+        metric: of the kinetic energy.
+    """
+
+    def step(state: IntegratorState, step_size: Float[Array, ""]) -> IntegratorState:
+        at = lambda q: log_density_fn(as_types(q, state.position))
+        move = velocity_verlet(at, metric.kinetic_energy)
+        return as_types(move(state, step_size), state)  # pyright: ignore
+
+    return step
+
+
 def integrator_state(state: MCMCState, momentum: Params) -> IntegratorState:
     """Our state as blackjax's."""
     log_density = state.log_density
@@ -100,7 +116,7 @@ def move_state(
     """Our state at blackjax's, keeping the momentum given."""
     return MCMCState(
         position=end.position,
-        log_density=jnp.asarray(end.logdensity),
+        log_density=jnp.asarray(end.logdensity, state.log_density.dtype),
         gradient=end.logdensity_grad,
         momentum=momentum,
         step_size=state.step_size,

@@ -93,12 +93,14 @@ def turn(
     """
     dim = sum(leaf.size for leaf in jax.tree.leaves(direction))
     size = norm(gradient)
-    unit = jax.tree.map(lambda g: g / jnp.where(size > 0, size, 1.0), gradient)
+    over = jnp.where(size > 0, size, 1.0)
+    unit = jax.tree.map(lambda g: g / over.astype(g.dtype), gradient)
     cosine = _dot(unit, direction)
     delta = time * size / (dim - 1)
     zeta = jnp.exp(-delta)
     ahead = (1 - zeta) * (1 + zeta + cosine * (1 - zeta))
-    turned = jax.tree.map(lambda e, u: ahead * e + 2 * zeta * u, unit, direction)
+    both = lambda e, u: ahead.astype(u.dtype) * e + (2 * zeta).astype(u.dtype) * u
+    turned = jax.tree.map(both, unit, direction)
     growth = 1 + cosine + (1 - cosine) * zeta**2
     return normalised(turned), (dim - 1) * (delta + jnp.log(growth / 2))
 

@@ -56,16 +56,15 @@ class Moments(eqx.Module):
         total = self.weight + weight
         part = weight / jnp.where(total > 0, total, 1.0)
         away = jax.tree.map(jnp.subtract, value, self.mean)
-        mean = jax.tree.map(lambda m, a: m + part * a, self.mean, away)
-        squares = jax.tree.map(
-            lambda s, a, x, m: s + weight * a * (x - m), self.squares, away, value, mean
-        )
+        mean = jax.tree.map(lambda m, a: m + part.astype(a.dtype) * a, self.mean, away)
+        more = lambda s, a, x, m: s + weight.astype(a.dtype) * a * (x - m)
+        squares = jax.tree.map(more, self.squares, away, value, mean)
         return Moments(total, mean, squares)
 
     def variance(self) -> Params:
         """Of each number."""
         total = jnp.where(self.weight > 0, self.weight, 1.0)
-        return jax.tree.map(lambda s: s / total, self.squares)
+        return jax.tree.map(lambda s: s / total.astype(s.dtype), self.squares)
 
 
 class Tuning(eqx.Module):

@@ -1,18 +1,17 @@
 """The no-U-turn sampler."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from blackjax.mcmc.integrators import velocity_verlet
 from blackjax.mcmc.nuts import iterative_nuts_proposal
 
 from .._types import PRNGKeyArray, PyTree, RealScalar
 from ..potential import AbstractPotential
 from ._adaptive import AbstractAdaptiveKernel
 from ._base import MCMCInfo
-from ._hamiltonian import integrator_state, move_state
+from ._hamiltonian import integrator_state, leapfrog, move_state
 from ._metric import DiagonalMetric
 from ._state import MCMCState
 
@@ -84,12 +83,15 @@ class NUTS(AbstractAdaptiveKernel):
         momentum_key, trajectory_key = jax.random.split(key)
         metric = DiagonalMetric(state.inverse_mass)
         propose = iterative_nuts_proposal(
-            velocity_verlet(self.log_density_fn(potential), metric.kinetic_energy),
+            leapfrog(self.log_density_fn(potential), metric),
             metric.kinetic_energy,
             metric.check_turning,  # pyright: ignore[reportArgumentType]
             self.max_num_doublings,
         )
         start = integrator_state(state, metric.sample_momentum(key=momentum_key))
+        # blackjax sums up energies from zeros of JAX's default type.
+        log_density: Any = jnp.asarray(state.log_density, jnp.result_type(float))
+        start = start._replace(logdensity=log_density)
         end, info = propose(trajectory_key, start, state.step_size)
         has_moved = jax.tree.map(
             lambda a, b: jnp.any(a != b), state.position, end.position

@@ -144,7 +144,7 @@ def _normal_walk(state: MCMCState):
     def propose(key: PRNGKeyArray, position: Params) -> Params:
         noise = normal_like(position, key=key)
         return jax.tree.map(
-            lambda x, m, xi: x + state.step_size * jnp.sqrt(m) * xi,
+            lambda x, m, xi: x + state.step_size.astype(x.dtype) * jnp.sqrt(m) * xi,
             position,
             state.inverse_mass,
             noise,

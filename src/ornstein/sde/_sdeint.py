@@ -18,7 +18,13 @@ from ._noise import Increments, noisy_leaves
 from ._path_kl import AbstractPathKL
 from ._problem import Problem, State
 from ._solution import Solution
-from ._solver import check_noise, name_of, needs_levy_area, stepper_for
+from ._solver import (
+    DiffraxStepper,
+    check_noise,
+    name_of,
+    needs_levy_area,
+    stepper_for,
+)
 from ._stepsize import (
     AbstractGridStepsize,
     AbstractStepsize,
@@ -207,6 +213,14 @@ def _check(
                 f"`y0` must hold real floating-point arrays, got {leaf.dtype}; convert "
                 "it with `.astype(float)`."
             )
+    dtypes = sorted({str(leaf.dtype) for leaf in jax.tree.leaves(y0)})
+    is_on_grid = isinstance(stepsize, AbstractGridStepsize)
+    if len(dtypes) > 1 and is_on_grid and isinstance(stepper, DiffraxStepper):
+        raise TypeError(
+            f"`{name_of(solver)}` steps states of one type, and `y0` has leaves of "
+            f"{' and '.join(dtypes)}: give them one type, or use `EulerMaruyama()`, "
+            "`Milstein()`, `Heun()`, `Midpoint()` or `ReversibleHeun()`."
+        )
     if jnp.ndim(ts) != 1 or jnp.shape(ts)[0] < 2:
         raise ValueError(
             f"`ts` must be at least two times, got shape {jnp.shape(ts)}; the initial "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._kinds import check_arrays
@@ -87,9 +88,8 @@ def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
         raise ValueError(f"`{name}` has no rows: give at least one example.")
     for part, tree in (("inputs", x), ("targets", y)):
         for leaf in jax.tree.leaves(tree):
-            if isinstance(leaf, np.memmap) or not np.issubdtype(
-                leaf.dtype, np.floating
-            ):
+            is_number = jnp.issubdtype(leaf.dtype, jnp.floating)
+            if isinstance(leaf, np.memmap) or not is_number:
                 continue
             finite = np.isfinite(np.asarray(leaf)).reshape(leaf.shape[0], -1)
             bad = np.flatnonzero(~np.all(finite, axis=1))

@@ -70,7 +70,8 @@ class Fit(eqx.Module):
             `log_likelihood - kl - local_kl`, in nats per data set, averaged over the
             epoch's steps; `kl_weight`, `learning_rate` and `gradient_snr` are the
             epoch's last; `accuracy` and `ece` are of the training batches, one by one
-            as they were met; names that start with `val_` are of the validation split.
+            as they were met; names that start with `val_` are of the validation split,
+            with `val_ema_` of `ema` with batch statistics of its own.
         ema: (model, likelihood) with the running mean of the weights, or `None`.
         epoch: the one that the weights and their mean are of, from 1: the last, or the
             best by its early stopping. `None` of a fit that was not trained here.
@@ -346,6 +347,7 @@ def fit(
         loop=loop,
         batch_size=batch_size,
         key=key,
+        inputs=data[0],
         validation=validation,
         run=run,
         callbacks=callbacks,

@@ -101,7 +101,10 @@ class Step(AbstractSchedule):
 
     def build(self, peak: float, num_steps: int) -> optax.Schedule:
         """See `AbstractSchedule.build`."""
-        drops = {round(time * num_steps): self.factor for time in self.times}
+        drops: dict[int, float] = {}
+        for time in self.times:
+            step = round(time * num_steps)
+            drops[step] = drops.get(step, 1.0) * self.factor
         return optax.schedules.piecewise_constant_schedule(peak, drops)
 
 

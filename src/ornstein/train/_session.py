@@ -23,6 +23,7 @@ from ._early_stopping import Best
 from ._errors import NonFiniteError
 from ._loop import MAX_STEPS, AbstractLoop, Feed, FromDisk
 from ._run import Run
+from ._statistics import recompute_statistics
 from ._step import Trainer, TrainState
 from ._validate import validate
 from ._validation import Validation
@@ -84,6 +85,7 @@ class Session:
         loop: AbstractLoop,
         batch_size: int,
         key: PRNGKeyArray,
+        inputs: PyTree,
         validation: Validation | None,
         run: Run | None,
         callbacks: Sequence[Callback],
@@ -91,7 +93,7 @@ class Session:
         started: float,
     ):
         self.trainer, self.loop = trainer, loop
-        self.validation = validation
+        self.inputs, self.validation = inputs, validation
         self.run = run
         # Of several processes the first alone has files.
         has_files = run is not None and writes(loop.mesh)
@@ -289,6 +291,15 @@ class Session:
         versions, state = gathered((versions, self.state.model_state), self.loop.mesh)
         record = {}
         for prefix, params in versions.items():
+            if prefix == "val_ema_":  # the steps' statistics are of the weights
+                state = recompute_statistics(
+                    self.trainer.combine(params)[0],
+                    self.inputs,
+                    key=self.held_key,
+                    state=state,
+                    batch_size=self.batch_size,
+                    max_batches=64,  # of a long epoch they tell as much
+                )
             scores = validate(
                 *self.trainer.combine(params),
                 validation.data,
@@ -354,7 +365,7 @@ class Session:
         """Refuse what the last step made of them, which no further one has met."""
         num_steps = self.history.num_steps
         for name, array in named_arrays(state.params).items():
-            is_number = np.issubdtype(array.dtype, np.floating)
+            is_number = jax.numpy.issubdtype(array.dtype, np.floating)
             if num_steps and is_number and not np.isfinite(array).all():
                 raise NonFiniteError(
                     f"Step {num_steps - 1} left numbers in {name} that are not finite: "

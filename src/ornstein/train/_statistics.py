@@ -20,6 +20,7 @@ def recompute_statistics(
     key: PRNGKeyArray,
     state: eqx.nn.State | None = None,
     batch_size: int = 128,
+    max_batches: int | None = None,
 ) -> eqx.nn.State | None:
     """Batch statistics for weights that training did not end with.
 
@@ -33,6 +34,7 @@ def recompute_statistics(
         key: of the shuffle and of the draws.
         state: what to start from; by default what the model was made with.
         batch_size: rows in a batch; clipped to the data.
+        max_batches: after so many it stops; `None` for all.
 
     Returns:
         The state, or `None` for a model without batch statistics.
@@ -48,7 +50,10 @@ def recompute_statistics(
     num_rows = jax.tree.leaves(x)[0].shape[0]
     batch_size = min(batch_size, num_rows)
     batches = batch_indices(num_rows, batch_size, key=key, start=0)
-    for i, rows in enumerate(islice(batches, num_rows // batch_size)):
+    num_batches = num_rows // batch_size
+    if max_batches is not None:
+        num_batches = min(num_batches, max_batches)
+    for i, rows in enumerate(islice(batches, num_batches)):
         batch = jax.tree.map(lambda a, rows=rows: jnp.asarray(a[rows]), x)
         batch_key = jax.random.fold_in(key, i)
         share = jnp.asarray(i / (i + 1))  # of what was met before: a mean of all

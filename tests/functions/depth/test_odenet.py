@@ -31,6 +31,7 @@ from ornstein.functions import (
     PosteriorSamples,
     Roughness,
     WeightDrift,
+    whiten,
     with_roughness,
 )
 from ornstein.functions.depth._block_equation import BlockEquation
@@ -249,6 +250,24 @@ def test_outputs_drawn_at_every_step_are_refused(estimator):
     network = ODENet.for_vectors(2, 1, key=jr.key(0))
     with pytest.raises(ValueError, match="must meet the same weights"):
         MeanField(network, noise=estimator)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_inputs_of_fewer_digits_than_the_weights(x64, dtype):
+    """As splits hold them, under `jax_enable_x64`: hidden units have the weights' type.
+    Caught (seen): a scan whose carry changed its type."""
+    x, key = jnp.ones((4, 2), dtype), jr.key(0)
+    models = {
+        "SDEBNN": lambda: small_model()(x, key=key).output,
+        "whitened": lambda: whiten(small_model())(x),
+        "ODENet": lambda: ODENet.for_vectors(2, 1, key=key)(x),
+        "HyperODENet": lambda: HyperODENet(
+            ODENet.for_vectors(2, 1, key=key), drift_widths=(2,), key=key
+        )(x),
+    }
+    with jax.numpy_dtype_promotion("standard"):
+        for name, call in models.items():
+            assert jax.eval_shape(call).dtype == jnp.float64, name
 
 
 @pytest.mark.parametrize(

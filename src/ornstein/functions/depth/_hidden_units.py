@@ -44,6 +44,17 @@ def first_roughness(h: Array, integrator: Integrator) -> Float[Array, ""] | None
     return jnp.zeros((), h.dtype) if integrator.roughness_order else None
 
 
+def promoted(h: Array, dynamics: PyTree) -> Array:
+    """Hidden units in the type that f_h returns them in: a solve keeps its state's.
+
+    Args:
+        h: at depth 0.
+        dynamics: f_h.
+    """
+    parameters = jax.tree.leaves(eqx.filter(dynamics, eqx.is_inexact_array))
+    return h.astype(jnp.result_type(h, *parameters))
+
+
 def velocity(
     dynamics: Dynamics, t: RealScalar, h: Array, integrator: Integrator
 ) -> tuple[Array, Float[Array, ""] | None]:

@@ -22,6 +22,7 @@ from ...sde import Fixed, ReversibleHeun, sdeint
 from ._hidden_units import (
     DepthState,
     first_roughness,
+    promoted,
     report_of,
     velocity,
     with_moving_weights,
@@ -66,6 +67,7 @@ class ODEBlock(AbstractDepthBlock):
             del args
             return DepthState(*velocity(self.dynamics, t, y.hidden, self.integrator))
 
+        h = promoted(h, self.dynamics)
         y = DepthState(h, first_roughness(h, self.integrator))
         return _solved(drift, y, ts, self.integrator)
 
@@ -88,6 +90,7 @@ class HyperODEBlock(AbstractDepthBlock):
     ) -> tuple[DepthState, SolveReport]:
         """States at the given depths, which lead, and what the solve cost."""
         weights, static = eqx.partition(self.dynamics, eqx.is_inexact_array)
+        h = promoted(h, weights)
         nothing = jnp.zeros((0,), h.dtype)
 
         def drift(t: RealScalar, y: DepthState, args: Any) -> DepthState:

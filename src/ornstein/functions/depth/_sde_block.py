@@ -37,7 +37,13 @@ from ...sde import AbstractPathKL, OrnsteinUhlenbeck, Solution, gaussian_kl, sde
 from .._softplus import softplus_inverse
 from ._block_equation import BlockEquation
 from ._grid_times import depths_by_window
-from ._hidden_units import DepthState, check_roughness, first_roughness, report_of
+from ._hidden_units import (
+    DepthState,
+    check_roughness,
+    first_roughness,
+    promoted,
+    report_of,
+)
 from ._integrator import Integrator
 from ._weight_drift import WeightDrift
 from ._weight_prior import WeightPrior
@@ -230,6 +236,7 @@ class SDEBlock(eqx.Module):
         self, h: Array, inducing: Array | None, ts: Any, *, key: PRNGKeyArray
     ) -> BlockDraw:
         start_key, path_key = jr.split(key)
+        h = promoted(h, self.dynamics)
         weights, point = split_where(self.dynamics, self.where)
         start = self._start(weights, key=start_key)
         center = start.weights if self.reverts_to_start else None

@@ -24,6 +24,7 @@ from ._grid_times import depths_by_window
 from ._hidden_units import (
     DepthState,
     first_roughness,
+    promoted,
     report_of,
     velocity,
     with_moving_weights,
@@ -93,6 +94,7 @@ class WhitenedBlock(AbstractDepthBlock):
         times = grid_of(self.integrator.stepsize, _with_window(ts, self.window))
         weights = self.weights(times)
         points = self.points.module()
+        h = promoted(h, (self.start, points))
 
         def drift(t: RealScalar, y: DepthState, w: Params) -> DepthState:
             f_h = eqx.combine(w, points)

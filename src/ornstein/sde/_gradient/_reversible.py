@@ -115,7 +115,7 @@ def _backward(residuals, out_bar, perturbed, vjp_arg, how: Solve):
     del perturbed
     problem, _ = vjp_arg
     (state, (shadow, rates)), states, ito = residuals
-    states_bar, ito_bar, _ = out_bar
+    states_bar, ito_bar, end_bar = out_bar
     states_bar = spread_over_units(with_zeros(states_bar, states), how.mesh)
     if ito is not None:
         ito_bar = spread_over_units(with_zeros(ito_bar, ito), how.mesh)
@@ -128,12 +128,21 @@ def _backward(residuals, out_bar, perturbed, vjp_arg, how: Solve):
 
     # At the last time only the step that led there has used F.
     last_bar = jax.tree.map(lambda x: x[-1], states_bar)
+    # A second derivative is also of what a first one's reverse pass starts from.
+    is_second = bool(jax.tree.leaves(end_bar))
+    if is_second:
+        y_bar, (z_bar, rates_bar) = with_zeros(end_bar, residuals[0])
+        last_bar = plus(last_bar, y_bar)
     inc = increment(how, numbers[-1], starts[-1], ends[-1])
     _, pull = eqx.filter_vjp(lambda p, z: _products(p, z, inc, inc), problem, shadow)
     half = jax.tree.map(lambda x: x / 2, last_bar)
     nothing = jax.tree.map(jnp.zeros_like, last_bar)
     no_ito = None if ito is None else jnp.zeros_like(ito_bar[-1])
     problem_bar, shadow_bar = pull((nothing, half, no_ito))
+    if is_second:
+        _, pull = eqx.filter_vjp(lambda p, z: p.rates(inc.t1, z), problem, shadow)
+        bars = plus((problem_bar, shadow_bar), pull(rates_bar))
+        problem_bar, shadow_bar = bars[0], plus(bars[1], z_bar)
     node = _Node(state, shadow, rates, last_bar, shadow_bar, inc, problem_bar)
 
     units = into_units(before, how.mesh.stride)
