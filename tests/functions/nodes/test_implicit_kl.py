@@ -135,10 +135,11 @@ def test_mixture_starts_as_the_reference_does():
     r"""$\mu \sim N(1, \sigma_0^2)$ and $\sigma = |N(0.05, 0.02^2)|$, 40,000 of each."""
     mixture = NodeMixture.init(4, 10_000, spread=0.5, scale=0.05, key=jr.key(0))
     folded = scipy.stats.foldnorm(2.5, scale=0.02)
-    p_mean = scipy.stats.kstest(np.ravel(mixture.mean), "norm", (1.0, 0.5)).pvalue
-    p_scale = scipy.stats.kstest(np.ravel(mixture.scale), folded.cdf).pvalue
+    mean, scale = np.asarray(mixture.mean).ravel(), np.asarray(mixture.scale).ravel()
+    p_mean = scipy.stats.kstest(mean, "norm", (1.0, 0.5)).pvalue
+    p_scale = scipy.stats.kstest(scale, folded.cdf).pvalue
     assert min(p_mean, p_scale) > 1e-5
-    correlation = np.corrcoef(np.ravel(mixture.mean), np.ravel(mixture.scale))[0, 1]
+    correlation = np.corrcoef(mean, scale)[0, 1]
     assert abs(correlation) < 4.5 / np.sqrt(40_000)
 
 
