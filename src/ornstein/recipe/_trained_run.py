@@ -265,6 +265,7 @@ def load_run(folder: str | Path) -> TrainedRun:
     check_kept(run)
     if chains is None:
         _check_finished(run)
+    check_own(run)
     schema = schema_path(run)
     is_known = schema.is_file()
     # Runs of before keep no schema, and their data are read again.
@@ -283,7 +284,6 @@ def _check_finished(run: RunFolder) -> None:
             f"{run.path} is not finished: go on with `ornstein train --resume "
             f"{run.path}`{kept}."
         )
-    check_own(run)
 
 
 def _read_fit(run: RunFolder, prepared: Prepared) -> FittedModel:

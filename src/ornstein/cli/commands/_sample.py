@@ -16,10 +16,12 @@ from ...recipe import (
     SampleRecipe,
     check_kept,
     check_members,
+    check_own,
     check_sample_recipe,
     has_starts,
     keep_schema,
     load_run,
+    origin_of_run,
     prepare,
     read_sample_recipe,
     run_sampling,
@@ -114,6 +116,7 @@ class Sample:
                 check_kept(run)
                 prepared = prepare(recipe.recipe)
                 keep_schema(run, prepared.data)
+                check_own(run)
                 say_data(prepared.data, terminal)
                 say_finished(run, terminal)
                 members = None
@@ -194,6 +197,7 @@ def _carry_out(
             folder,
             members=members,
             resume=guard is None,
+            origin=origin_of_run(run),
             running=running,
             callbacks=callbacks,
         )
