@@ -1,6 +1,7 @@
 """Tables on a terminal: whole words, whichever way they fit."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -95,6 +96,21 @@ def test_a_full_disk_behind_the_terminal(stream, arguments, monkeypatch, capsys)
     if stream == "stdout":
         said = capsys.readouterr().err.splitlines()[-1]
         assert said == "ornstein: standard output: No space left on device"
+
+
+@pytest.mark.parametrize("arguments", [["info"], ["info", "--json"]])
+def test_readers_that_are_gone_do_not_end_the_work(arguments, monkeypatch, capfd):
+    """Seen failing: standard output was closed too, and code 1 without a word."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    name = "stderr" if "--json" in arguments else "stdout"
+    monkeypatch.setattr(sys, name, open(writer, "w"))
+    assert main(arguments) == 0
+    getattr(sys, name).close()  # as Python's own end does
+    monkeypatch.undo()
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out == "" if name == "stdout" else "presets" in json.loads(out)
 
 
 @pytest.mark.parametrize("option", ["--colour blue", "--solver rk9"])

@@ -70,8 +70,9 @@ def main(args: Sequence[str] | None = None) -> int:
         args: without the program's name; `sys.argv`'s by default.
 
     Returns:
-        The exit code: 0; 1 for a run that failed, or one of a sweep; 2 for bad input
-        or a full disk; 130 after Ctrl-C, 143 after SIGTERM.
+        The exit code: 0; 1 for a run that failed, or one of a sweep; 2 for bad input,
+        a full disk, or a result as JSON whose reader is gone; 130 after Ctrl-C, 143
+        after SIGTERM.
         With `ORNSTEIN_TRACEBACK` set, bad input raises instead.
     """
     args = sys.argv[1:] if args is None else list(args)
