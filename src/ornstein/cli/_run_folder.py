@@ -84,7 +84,7 @@ def check_new(path: Path, inputs: Iterable[Path], *, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def new_run(
-    path: Path, config: dict[str, Any], *, overwrite: bool
+    path: Path | None, config: dict[str, Any], *, data: str, overwrite: bool
 ) -> Iterator[tuple[RunFolder, Untouched]]:
     """A new run folder, which is as it was before if training never begins.
 
@@ -92,16 +92,27 @@ def new_run(
     until the new one is complete: see `RunFolder.create`.
 
     Args:
-        path: of the run.
+        path: of the run; the first that is free by now where it is `None`.
         config: what decides it.
+        data: of which a free one has the name.
         overwrite: replace a run that is there.
 
     Raises:
         FileExistsError: if something is there that may not be replaced.
         BlockingIOError: if another process is at work there.
     """
-    check_new(path, (), overwrite=overwrite)
-    with creating(path, config, overwrite=overwrite) as run:
+    with contextlib.ExitStack() as stack:
+        run = None
+        while run is None:
+            place = free_folder(data) if path is None else path
+            may_replace = overwrite and path is not None
+            try:
+                check_new(place, (), overwrite=may_replace)
+                making = creating(place, config, overwrite=may_replace)
+                run = stack.enter_context(making)
+            except (FileExistsError, BlockingIOError):
+                if path is not None or not place.exists():
+                    raise  # else another process has just taken it
         guard = Untouched(run)
         try:
             yield run, guard
