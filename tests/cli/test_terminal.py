@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import ornstein_program
 from ornstein.cli import main
 from ornstein.cli._terminal import Terminal
 
@@ -151,3 +152,44 @@ sys.exit(ornstein_program.main())
     assert child.stderr == "ornstein: interrupted while starting.\n"
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     assert project["scripts"]["ornstein"] == "ornstein_program:main"
+
+
+def test_an_interruption_after_the_end_is_none():
+    """Seen failing: a traceback of what Python's own end was doing."""
+    code = """
+import atexit, signal, sys, types
+sys.modules["ornstein.cli"] = types.SimpleNamespace(main=lambda: 0)
+atexit.register(signal.raise_signal, signal.SIGINT)
+import ornstein_program
+sys.argv = ["ornstein", "info"]
+sys.exit(ornstein_program.main())
+"""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    child = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert (child.returncode, child.stderr) == (0, "")
+
+
+def test_streams_that_are_closed_lead_nowhere(monkeypatch):
+    """Seen failing: a traceback of `ornstein nosuch >&-`, and code 1."""
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    monkeypatch.setattr(sys, "argv", ["ornstein"])
+    assert ornstein_program.main() == 2
+    for stream in (sys.stdout, sys.stderr):
+        stream.write("nothing")
+        stream.close()
+
+
+def test_a_result_is_said_in_any_encoding(monkeypatch):
+    """Seen failing: `compare` ended with code 2 after all of its work."""
+
+    def run(self, terminal, command):
+        terminal.say("0.5 ± 0.1")
+        return {}
+
+    monkeypatch.setattr("ornstein.cli.commands._info.Info.run", run)
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(["info"]) == 0
+    assert stream.buffer.getvalue() == b"0.5 ? 0.1\n"

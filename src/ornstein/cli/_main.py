@@ -1,6 +1,7 @@
 """The program `ornstein`."""
 
 import contextlib
+import io
 import logging
 import os
 import re
@@ -76,6 +77,8 @@ def main(args: Sequence[str] | None = None) -> int:
         With `ORNSTEIN_TRACEBACK` set, bad input raises instead.
     """
     args = sys.argv[1:] if args is None else list(args)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # an ASCII terminal has no ±
+        sys.stdout.reconfigure(errors="replace")
     is_quiet = not is_first()
     terminal = Terminal(is_quiet=is_quiet)
     handler = RichHandler(
