@@ -181,7 +181,10 @@ def _drop_unwritten() -> None:
 def _cache_programs() -> None:
     """Keep compiled programs, so that a second run starts in seconds."""
     if jax.config.values["jax_compilation_cache_dir"] is None:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        try:
+            root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        except RuntimeError:  # no home folder: each run compiles its own
+            return
         folder = str(root / "ornstein" / "jax")
         jax.config.update("jax_compilation_cache_dir", folder)
         # Building a model compiles a hundred small programs, which add up to seconds.
