@@ -383,6 +383,12 @@ def test_a_signal_ends_training_with_a_checkpoint(
     assert final_bits(path) == final_bits(finished)
 
 
+def test_a_command_that_goes_on_is_quoted_for_a_shell(tmp_path: Path):
+    """Seen failing: `ornstein train --resume my run`."""
+    run = RunFolder.create(tmp_path / "my run", {})
+    assert run.resuming == f"`ornstein train --resume '{run.path}'`"
+
+
 def test_a_signal_before_training_leaves_nothing(tmp_path: Path, monkeypatch):
     prepare = lambda recipe: signal.raise_signal(signal.SIGTERM)
     monkeypatch.setattr("ornstein.cli.commands._train.prepare", prepare)

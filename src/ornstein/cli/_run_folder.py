@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -136,8 +137,8 @@ def resumable(
         the callback with which signals wait for the end of a step.
     """
     interruption = Interruption()
-    goes_on = f"go on with `ornstein {command} --resume {run.path}`"
-    note_run(f"{command} --resume {run.path}")
+    goes_on = f"go on with {run.resuming}"
+    note_run(f"{command} --resume {shlex.quote(str(run.path))}")
     has_begun = lambda: guard is None or guard.has_begun
     try:
         with handled(interruption):

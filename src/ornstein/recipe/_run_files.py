@@ -40,8 +40,7 @@ def read_recipe(run: RunFolder) -> Recipe:
     config = _read_config(run)
     if "sampling" in config:
         raise ValueError(
-            f"{run.path} is a run of `ornstein sample`: go on with "
-            f"`ornstein sample --resume {run.path}`."
+            f"{run.path} is a run of `ornstein sample`: go on with {run.resuming}."
         )
     return Recipe.from_json(config["recipe"])
 
@@ -60,8 +59,7 @@ def read_sample_recipe(run: RunFolder) -> SampleRecipe:
     config = _read_config(run)
     if "sampling" not in config:
         raise ValueError(
-            f"{run.path} is a run of `ornstein train`: go on with "
-            f"`ornstein train --resume {run.path}`."
+            f"{run.path} is a run of `ornstein train`: go on with {run.resuming}."
         )
     return SampleRecipe.from_json(config["sampling"])
 

@@ -281,8 +281,7 @@ def _check_finished(run: RunFolder) -> None:
     if not final_path(run).is_file():
         kept = "".join(f"; {old} is the run that it replaces" for old in run.replaced)
         raise CheckpointError(
-            f"{run.path} is not finished: go on with `ornstein train --resume "
-            f"{run.path}`{kept}."
+            f"{run.path} is not finished: go on with {run.resuming}{kept}."
         )
 
 
