@@ -41,6 +41,7 @@ COMMANDS = {
 
 def main() -> int:
     """Run the command line; the exit code."""
+    _open_closed()
     args = sys.argv[1:]
     if args == ["--version"]:
         print(f"ornstein {__version__}")
@@ -70,6 +71,20 @@ def main() -> int:
         return run()
     except KeyboardInterrupt:  # outside of what `run` handles
         return 130
+    finally:  # it has ended: a Ctrl-C changes nothing now, and would be a traceback
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _open_closed() -> None:
+    """Lead closed streams nowhere.
+
+    The next file would get their number, and with it what C++ prints.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = open(os.devnull, mode)
+            os.set_inheritable(nowhere.fileno(), True)
+            setattr(sys, name, nowhere)
 
 
 def _help() -> str:

@@ -5,10 +5,15 @@ import re
 import shutil
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from ornstein.cli import main
+from ornstein.cli._diagnosis import recorded
+from ornstein.cli._main import _cache_programs
+from ornstein.data import DataError, load, load_schema, save_schema
+from ornstein.train import RunFolder
 
 TINY = "--epochs 2 --width 2 --drift-widths 2 --num-inducing 0 --dt 0.5 --num-draws 1"
 TINY += " --test-draws 2 --data toy/cos"
@@ -363,3 +368,62 @@ def test_is_one_sentence_and_changes_nothing(case: str, folder: Path, capsys):
     assert re.search(match, sentence), sentence
     assert "Traceback" not in err + out
     assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_home_that_nobody_has_is_said(command, capsys):
+    """Seen failing: a traceback of a `RuntimeError`."""
+    assert main([command, "--data", "~nouser9/x.csv", "--target", "y"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "~nouser9/x.csv: there is no home folder ~nouser9: give" in said
+
+
+def test_without_a_home_programs_are_not_kept(monkeypatch):
+    """Seen failing: a traceback of a `RuntimeError`, of every command."""
+
+    def nobody(number):
+        raise KeyError(number)
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    before = jax.config.values["jax_compilation_cache_dir"]
+    jax.config.update("jax_compilation_cache_dir", None)
+    try:
+        _cache_programs()
+        assert jax.config.values["jax_compilation_cache_dir"] is None
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+
+
+DAMAGED = ['{"epoch": 1, "elb', "\0\0\0", "3", "[1]", "[" * 100_000]
+DAMAGED += ['{"epoch": 1' + 400 * "0" + "}", '{"epoch": [1]}', '{"epoch": "a"}', ""]
+
+
+@pytest.mark.parametrize("line", DAMAGED, ids=lambda line: line[:14])
+def test_a_damaged_record_of_epochs_is_said(line, tmp_path: Path):
+    """Seen failing: tracebacks, and sentences that name no file."""
+    run = RunFolder(tmp_path)
+    run.metrics.write_text('{"epoch": 0, "elbo": null}\n')
+    found = recorded(run)
+    assert found["epoch"] == [0]
+    assert np.isnan(found["elbo"])
+    run.metrics.write_text(f'{{"epoch": 0}}\n{line}\n')
+    with pytest.raises(ValueError, match=r"metrics\.jsonl is truncated or damaged"):
+        recorded(run)
+
+
+@pytest.mark.parametrize("number", [10**400, float("nan")], ids=["huge", "nan"])
+def test_a_scaling_that_is_no_number_is_refused(number, tmp_path: Path):
+    """Seen failing: an `OverflowError`, and predictions of NaN."""
+    path = tmp_path / "data.json"
+    save_schema(path, load("toy/cos"))
+    saved = json.loads(path.read_text())
+    saved["y_scaling"] = {
+        "mean": {"dtype": "float32", "values": [number]},
+        "scale": {"dtype": "float32", "values": [1.0]},
+        "axes": None,
+    }
+    path.write_text(json.dumps(saved))
+    with pytest.raises(DataError, match=r"data\.json is damaged"):
+        load_schema(path)

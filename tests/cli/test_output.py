@@ -129,6 +129,7 @@ REFUSED = {
         "export run -o run/audit/kept.npz --overwrite",
         "is where the run .*keeps its own files",
     ),
+    "export onto a folder": ("export run -o .", r"--output \. is a folder: give a"),
     "prune what is there": ("prune run -o there.npz", "--output there.npz exists"),
     "prune a device": ("prune run -o /dev/null --overwrite", "is no regular file"),
     "prune the training table": (
@@ -165,6 +166,19 @@ def test_refuses_and_leaves_every_file(case, folder, trained, capsys):
     assert snapshot(folder, trained) == before
 
 
+def test_compare_reads_no_run(folder, monkeypatch, capsys):
+    """Reported: a user's own result.json was taken for one of a run."""
+
+    def compare(*args, **kwargs):
+        raise ValueError("here it begins")
+
+    monkeypatch.setattr("ornstein.cli.commands._compare.compare", compare)
+    Path("result.json").write_text("mine")
+    words = "compare --data new.csv --target class -o result.json --overwrite"
+    assert main(words.split()) == 2
+    assert "here it begins" in capsys.readouterr().err
+
+
 def test_overwrite_replaces_what_is_the_users(folder, capsys):
     """And a second prune asks, as a sparse file of another fraction may be there."""
     assert main("predict run new.csv -o there.csv --overwrite".split()) == 0
@@ -176,6 +190,15 @@ def test_overwrite_replaces_what_is_the_users(folder, capsys):
     assert main("prune run --fraction 0.9 --overwrite".split()) == 0
     assert Path("run/sparse.npz").read_bytes() != kept
     del capsys
+
+
+def test_names_may_be_as_long_as_the_system_has_them(tmp_path: Path):
+    """Seen failing, after all of its work: the name beside it was longer."""
+    path, other = (tmp_path / (255 * letter) for letter in "xy")
+    _atomic.write_atomically(path, b"all")
+    _atomic.link_atomically(path, other)
+    assert other.read_bytes() == b"all"
+    assert sorted(tmp_path.iterdir()) == [path, other]
 
 
 def test_a_write_that_fails_leaves_the_old_file(folder, monkeypatch, capsys):

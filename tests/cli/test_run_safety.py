@@ -1,6 +1,7 @@
 """Runs survive kills, signals, a second process, a full disk, and NaN."""
 
 import errno
+import importlib
 import json
 import os
 import random
@@ -198,11 +199,36 @@ def test_no_other_process_gets_in_between(tmp_path: Path):
     for _ in range(2):  # a new one, and over a run
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_lock, "_remove", watched)
-            with new_run(path, {}, overwrite=True) as (_, guard):
+            with new_run(path, {}, data="", overwrite=True) as (_, guard):
                 assert freed == []
                 guard.has_begun = True
         assert freed
         freed.clear()
+
+
+@pytest.mark.parametrize("command", ["train", "sample"])
+def test_a_folder_that_another_run_takes_is_left_to_it(
+    command, tmp_path: Path, monkeypatch, capsys
+):
+    """Seen failing: refused as a run already, and a search before it was lost."""
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(f"ornstein.cli.commands._{command}")
+    prepare, taken = module.prepare, tmp_path / "runs" / "toy-cos-1"
+
+    def prepare_meanwhile(*args):
+        taken.mkdir(parents=True)
+        (taken / "config.json").write_text("{}")
+        return prepare(*args)
+
+    def end(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "prepare", prepare_meanwhile)
+    monkeypatch.setattr(module, "_carry_out", end)
+    options = TINY if command == "train" else SAMPLE
+    assert main([command, *options.split(), "--overwrite"]) == 130
+    assert "Writing to runs/toy-cos-2" in capsys.readouterr().out
+    assert (taken / "config.json").read_text() == "{}"
 
 
 def test_a_bad_folder_is_refused_before_any_work(run: Path, monkeypatch, capsys):
@@ -355,6 +381,12 @@ def test_a_signal_ends_training_with_a_checkpoint(
     assert newest.name == f"step_{steps[-1]:09d}"
     assert main(["train", "--resume", str(path)]) == 0
     assert final_bits(path) == final_bits(finished)
+
+
+def test_a_command_that_goes_on_is_quoted_for_a_shell(tmp_path: Path):
+    """Seen failing: `ornstein train --resume my run`."""
+    run = RunFolder.create(tmp_path / "my run", {})
+    assert run.resuming == f"`ornstein train --resume '{run.path}'`"
 
 
 def test_a_signal_before_training_leaves_nothing(tmp_path: Path, monkeypatch):

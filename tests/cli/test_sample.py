@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,29 @@ def test_an_interrupted_run_goes_on(run: Path, tmp_path: Path, monkeypatch, caps
     assert resumed["nll"] == whole["nll"]
     assert main(["sample", "--resume", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["nll"] == whole["nll"]
+
+
+@pytest.mark.parametrize("name", ["data.json", "config.json"])
+def test_samples_of_another_run_are_refused(name, run: Path, tmp_path: Path, capsys):
+    """Reported: with another run's data.json the predictions were wrong, silently."""
+    path = tmp_path / "run"
+    shutil.copytree(run, path)
+    own = (path / name).read_text()
+    other = {"data.json": '"num_test": 1', "config.json": '"activation": "relu"'}[name]
+    key = other.split(":")[0]
+    (path / name).write_text(re.sub(f"{key}: [^,\\n]+", other, own))
+    assert (path / name).read_text() != own
+    assert main(["evaluate", str(path)]) == 2
+    said = f"has the samples of another run, or {name} is another's"
+    assert said in capsys.readouterr().err
+    assert main(["sample", "--resume", str(path)]) == 2
+    assert re.search("another|not read as it was", capsys.readouterr().err)
+    header = path / "checkpoints" / "samples" / "samples.json"
+    kept = json.loads(header.read_text())
+    del kept["settings"]["origin"]  # as it was written before
+    header.write_text(json.dumps(kept))
+    (path / name).write_text(own)
+    assert main(["sample", "--resume", str(path)]) == 0
 
 
 def test_samples_of_paths_turn_the_dial(tmp_path: Path, capsys):

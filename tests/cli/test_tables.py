@@ -65,8 +65,8 @@ def test_both_commands_have_trajectories_of_one_length(
     """
     kept: list[dict] = []
 
-    def keep(path: Path, config: dict, *, overwrite: bool):
-        del path, overwrite
+    def keep(path: Path, config: dict, *, data: str, overwrite: bool):
+        del path, data, overwrite
         kept.append(config)
         raise ValueError("nothing is sampled here")
 

@@ -1,6 +1,7 @@
 """Tables on a terminal: whole words, whichever way they fit."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import ornstein_program
 from ornstein.cli import main
 from ornstein.cli._terminal import Terminal
 
@@ -97,6 +99,21 @@ def test_a_full_disk_behind_the_terminal(stream, arguments, monkeypatch, capsys)
         assert said == "ornstein: standard output: No space left on device"
 
 
+@pytest.mark.parametrize("arguments", [["info"], ["info", "--json"]])
+def test_readers_that_are_gone_do_not_end_the_work(arguments, monkeypatch, capfd):
+    """Seen failing: standard output was closed too, and code 1 without a word."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    name = "stderr" if "--json" in arguments else "stdout"
+    monkeypatch.setattr(sys, name, open(writer, "w"))
+    assert main(arguments) == 0
+    getattr(sys, name).close()  # as Python's own end does
+    monkeypatch.undo()
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out == "" if name == "stdout" else "presets" in json.loads(out)
+
+
 @pytest.mark.parametrize("option", ["--colour blue", "--solver rk9"])
 def test_a_sentence_is_the_same_in_any_encoding(option, monkeypatch, capsys):
     """Seen failing: the dashes of a frame within it, where there is no UTF-8."""
@@ -135,3 +152,44 @@ sys.exit(ornstein_program.main())
     assert child.stderr == "ornstein: interrupted while starting.\n"
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     assert project["scripts"]["ornstein"] == "ornstein_program:main"
+
+
+def test_an_interruption_after_the_end_is_none():
+    """Seen failing: a traceback of what Python's own end was doing."""
+    code = """
+import atexit, signal, sys, types
+sys.modules["ornstein.cli"] = types.SimpleNamespace(main=lambda: 0)
+atexit.register(signal.raise_signal, signal.SIGINT)
+import ornstein_program
+sys.argv = ["ornstein", "info"]
+sys.exit(ornstein_program.main())
+"""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    child = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert (child.returncode, child.stderr) == (0, "")
+
+
+def test_streams_that_are_closed_lead_nowhere(monkeypatch):
+    """Seen failing: a traceback of `ornstein nosuch >&-`, and code 1."""
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    monkeypatch.setattr(sys, "argv", ["ornstein"])
+    assert ornstein_program.main() == 2
+    for stream in (sys.stdout, sys.stderr):
+        stream.write("nothing")
+        stream.close()
+
+
+def test_a_result_is_said_in_any_encoding(monkeypatch):
+    """Seen failing: `compare` ended with code 2 after all of its work."""
+
+    def run(self, terminal, command):
+        terminal.say("0.5 ± 0.1")
+        return {}
+
+    monkeypatch.setattr("ornstein.cli.commands._info.Info.run", run)
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(["info"]) == 0
+    assert stream.buffer.getvalue() == b"0.5 ? 0.1\n"

@@ -34,6 +34,7 @@ def rows(tmp_path: Path) -> Path:
 
 
 REFUSED = {
+    "help": ("--over help=1,2 -- train", "--over help cannot be: it runs nothing"),
     "unknown option": (
         "--over seed=0,1 -- train --stepz 3",
         "ornstein: `ornstein train` has no option --stepz (did you mean --steps?)",

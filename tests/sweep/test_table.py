@@ -139,3 +139,23 @@ def test_folders_of_something_else_are_refused(tmp_path: Path):
         (tmp_path / "own" / "sweep.json").write_text(text)
         with pytest.raises(ValueError, match="is damaged"):
             read_table(tmp_path / "own")
+
+
+DAMAGE = [
+    {"provenance": None},
+    {"provenance": "x"},
+    {"provenance": {"seconds": 10**400}},
+    {"provenance": {"seconds": "x"}},
+    {"provenance": {"device": None}},
+    {"nll_se": -(10**400)},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=str)
+def test_a_damaged_result_is_named(damage, tmp_path: Path):
+    """Seen failing: a traceback, or only once the table was summed up."""
+    first, *others = names()
+    results = {first: result(0.5, **damage)}
+    sweep_with(tmp_path, results | {name: result(0.5) for name in others})
+    with pytest.raises(ValueError, match=r"width=16.*result\.json is damaged"):
+        read_table(tmp_path)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """Of file systems that know no such thing, as some shared ones do for folders."""
+_KEPT = 50
+"""Characters, which take up to 200 of the 255 bytes of a name."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -20,7 +22,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         OSError: naming `path`, never the file beside it.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _beside(path)
     with naming(path):
         try:
             with temporary.open("wb") as file:
@@ -30,6 +32,11 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """A name for now: of a name as long as may be, its beginning."""
+    return path.with_name(f".{path.name[:_KEPT]}.{os.getpid()}.tmp")
 
 
 def to_disk(*paths: Path) -> None:
@@ -61,7 +68,7 @@ def link_atomically(path: Path, other: Path) -> None:
         path: of the file.
         other: the second name, which may exist and is then replaced.
     """
-    temporary = other.with_name(f".{other.name}.{os.getpid()}.tmp")
+    temporary = _beside(other)
     try:
         os.link(path, temporary)
     except OSError:

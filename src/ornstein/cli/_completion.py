@@ -40,7 +40,12 @@ class Completion:
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
         del command
-        path = _usual(self.shell) if self.output is None else self.output
+        try:
+            path = _usual(self.shell) if self.output is None else self.output
+        except RuntimeError:
+            raise ValueError(
+                "There is no home folder to write to: give a file with --output."
+            ) from None
         if path.is_dir():
             raise ValueError(f"--output {path} is a folder: give a file.")
         script = completion_script(self.shell, self.commands)

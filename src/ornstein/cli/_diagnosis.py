@@ -1,6 +1,5 @@
 """What a command says of the posterior at its end."""
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._files import UnreadableError, parse_json, read_bytes
 from ..data import Data
 from ..diagnosis import diagnose
 from ..prediction import Fitted, Prediction
@@ -15,6 +15,7 @@ from ..recipe import Keys, Prepared
 from ..train import RunFolder
 from ._terminal import Terminal
 
+_MAX_METRICS = 2**27
 _DIAGNOSED_ROWS = 256
 """Enough for every check, and half the time of twice as many."""
 
@@ -60,18 +61,40 @@ def recorded(run: RunFolder) -> dict[str, np.ndarray]:
 
     Args:
         run: whose records may be gone, and then say nothing.
+
+    Raises:
+        ValueError: if their file is damaged.
     """
     if not run.metrics.is_file():
         return {}
-    epochs = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    try:
+        lines = read_bytes(run.metrics, limit=_MAX_METRICS).splitlines()
+        epochs = [_numbers(parse_json(line)) for line in lines]
+    except UnreadableError as error:
+        raise ValueError(
+            f"{run.metrics} is truncated or damaged ({error}): move it away, and the "
+            "run is judged without the records of its epochs."
+        ) from error
     names = dict.fromkeys(name for epoch in epochs for name in epoch)
-
-    def number(value: Any) -> float:
-        return math.nan if value is None else float(value)
-
     return {
-        name: np.array([number(epoch.get(name)) for epoch in epochs]) for name in names
+        name: np.array([epoch.get(name, math.nan) for epoch in epochs])
+        for name in names
     }
+
+
+def _numbers(epoch: Any) -> dict[str, float]:
+    """The record of an epoch.
+
+    Raises:
+        UnreadableError: if it is none.
+    """
+    try:
+        return {
+            name: math.nan if value is None else float(value)
+            for name, value in epoch.items()
+        }
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise UnreadableError("a line is no record of numbers") from error
 
 
 def say_diagnosis(result: Mapping[str, Any], terminal: Terminal) -> None:

@@ -1,6 +1,7 @@
 """The program `ornstein`."""
 
 import contextlib
+import io
 import logging
 import os
 import re
@@ -70,11 +71,14 @@ def main(args: Sequence[str] | None = None) -> int:
         args: without the program's name; `sys.argv`'s by default.
 
     Returns:
-        The exit code: 0; 1 for a run that failed, or one of a sweep; 2 for bad input
-        or a full disk; 130 after Ctrl-C, 143 after SIGTERM.
+        The exit code: 0; 1 for a run that failed, or one of a sweep; 2 for bad input,
+        a full disk, or a result as JSON whose reader is gone; 130 after Ctrl-C, 143
+        after SIGTERM.
         With `ORNSTEIN_TRACEBACK` set, bad input raises instead.
     """
     args = sys.argv[1:] if args is None else list(args)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # an ASCII terminal has no ±
+        sys.stdout.reconfigure(errors="replace")
     is_quiet = not is_first()
     terminal = Terminal(is_quiet=is_quiet)
     handler = RichHandler(
@@ -177,7 +181,10 @@ def _drop_unwritten() -> None:
 def _cache_programs() -> None:
     """Keep compiled programs, so that a second run starts in seconds."""
     if jax.config.values["jax_compilation_cache_dir"] is None:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        try:
+            root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        except RuntimeError:  # no home folder: each run compiles its own
+            return
         folder = str(root / "ornstein" / "jax")
         jax.config.update("jax_compilation_cache_dir", folder)
         # Building a model compiles a hundred small programs, which add up to seconds.

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ..data import expanded
 from ..recipe import Recipe
 
 _OWN_FILES = {
@@ -25,7 +26,11 @@ _CLOSED_FOLDERS = {"checkpoints", "events"}  # where a run looks for files by it
 
 
 def check_outputs(
-    outputs: Mapping[str, Path], *, inputs: Iterable[Path], run: Path, overwrite: bool
+    outputs: Mapping[str, Path],
+    *,
+    inputs: Iterable[Path],
+    run: Path | None,
+    overwrite: bool,
 ) -> None:
     """Refuse files to write before any work is done for them.
 
@@ -34,7 +39,7 @@ def check_outputs(
     Args:
         outputs: by option, such as `--output`.
         inputs: files and folders that the command reads.
-        run: the run folder that it reads.
+        run: the run folder that it reads, if it reads one.
         overwrite: whether other files may be replaced.
 
     Raises:
@@ -104,7 +109,7 @@ def check_outside(folder: Path, data: str) -> None:
     Raises:
         FileExistsError: says so.
     """
-    source = Path(data).expanduser()
+    source = expanded(data)
     if source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
         raise FileExistsError(
             f"--out {folder} lies in the input {source}, where it would be taken for "
@@ -116,11 +121,11 @@ def inputs_of(recipe: Recipe) -> list[Path]:
     """The files and folders that a recipe reads, of those that are there."""
     data_dir = recipe.data.data_dir or os.environ.get("ORNSTEIN_DATA")
     names = (recipe.data.data, recipe.data.test, data_dir, recipe.network.pretrained)
-    paths = [Path(name).expanduser() for name in names if name]
+    paths = [expanded(name) for name in names if name]
     return [path for path in paths if path.exists()]
 
 
-def _check_own(option: str, path: Path, run: Path) -> None:
+def _check_own(option: str, path: Path, run: Path | None) -> None:
     """Refuse the files that a run keeps, by place and by identity."""
     place = path.resolve()
     runs = [folder for folder in place.parents if (folder / "config.json").is_file()]
@@ -129,7 +134,7 @@ def _check_own(option: str, path: Path, run: Path) -> None:
         is_kept = path.exists() and inside[0] in _OWN_FILES | _OWN_FOLDERS
         if is_kept or inside[0] in _CLOSED_FOLDERS:
             raise _own(option, path, folder)
-    if not path.exists():
+    if run is None or not path.exists():
         return
     kept = [run / name for name in _OWN_FILES]
     kept += [file for name in _OWN_FOLDERS for file in (run / name).rglob("*")]

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def check_new(path: Path, inputs: Iterable[Path], *, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def new_run(
-    path: Path, config: dict[str, Any], *, overwrite: bool
+    path: Path | None, config: dict[str, Any], *, data: str, overwrite: bool
 ) -> Iterator[tuple[RunFolder, Untouched]]:
     """A new run folder, which is as it was before if training never begins.
 
@@ -92,16 +93,27 @@ def new_run(
     until the new one is complete: see `RunFolder.create`.
 
     Args:
-        path: of the run.
+        path: of the run; the first that is free by now where it is `None`.
         config: what decides it.
+        data: of which a free one has the name.
         overwrite: replace a run that is there.
 
     Raises:
         FileExistsError: if something is there that may not be replaced.
         BlockingIOError: if another process is at work there.
     """
-    check_new(path, (), overwrite=overwrite)
-    with creating(path, config, overwrite=overwrite) as run:
+    with contextlib.ExitStack() as stack:
+        run = None
+        while run is None:
+            place = free_folder(data) if path is None else path
+            may_replace = overwrite and path is not None
+            try:
+                check_new(place, (), overwrite=may_replace)
+                making = creating(place, config, overwrite=may_replace)
+                run = stack.enter_context(making)
+            except (FileExistsError, BlockingIOError):
+                if path is not None or not place.exists():
+                    raise  # else another process has just taken it
         guard = Untouched(run)
         try:
             yield run, guard
@@ -125,8 +137,8 @@ def resumable(
         the callback with which signals wait for the end of a step.
     """
     interruption = Interruption()
-    goes_on = f"go on with `ornstein {command} --resume {run.path}`"
-    note_run(f"{command} --resume {run.path}")
+    goes_on = f"go on with {run.resuming}"
+    note_run(f"{command} --resume {shlex.quote(str(run.path))}")
     has_begun = lambda: guard is None or guard.has_begun
     try:
         with handled(interruption):

@@ -34,7 +34,7 @@ from ._flags import flag, flags_of, said
 from ._parse import parse
 from ._signals import Interruption, handled
 from ._terminal import Terminal, shown
-from ._usage import UsageError
+from ._usage import HELP, HELP_ALL, UsageError
 from .commands import Sample, Train
 
 EngineName = Literal["processes", "ray"]
@@ -174,6 +174,8 @@ class Sweep:
                 )
 
     def _check_option(self, option: str) -> None:
+        if flag(option) in (*HELP, HELP_ALL):
+            raise UsageError(f"--over {option} cannot be: it runs nothing.")
         if option in _OF_THE_SWEEP:
             raise UsageError(
                 f"--over {option} cannot be: the sweep gives {flag(option)} to each "
@@ -221,7 +223,7 @@ class Sweep:
         except KeyboardInterrupt:
             terminal.say(
                 f"Interrupted, with {num_done} of {len(jobs)} runs finished: go on "
-                f"with `ornstein sweep --out {sweep.path}`."
+                f"with `ornstein sweep --out {shlex.quote(str(sweep.path))}`."
             )
             raise
         return failed

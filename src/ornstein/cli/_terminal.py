@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -104,9 +105,20 @@ class Terminal:
                 print(text, flush=True)
 
 
+class _Console(Console):
+    """What nobody reads any more is left unsaid, and the work goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """As where a pipe's reader, such as `head`, has ended."""
+        self.quiet = True
+        # Of its own stream: Python's end meets what is still unwritten there.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), self.file.fileno())
+
+
 def _plain(**kwargs: Any) -> Console:
     """Names of files and columns are said as they are, `[b]` and `:smile:` too."""
-    return Console(highlight=False, markup=False, emoji=False, **kwargs)
+    return _Console(highlight=False, markup=False, emoji=False, **kwargs)
 
 
 def _width(cells: list[str]) -> int:

@@ -32,7 +32,7 @@ from ._series import (
     later_times as later_times,
     observed_gaps as observed_gaps,
 )
-from ._source import Source as Source
+from ._source import Source as Source, expanded as expanded
 from ._split import Split as Split
 from ._standardise import (
     Standardisation as Standardisation,

@@ -14,6 +14,7 @@ from ._columns import TableEncoding, check_columns
 from ._error import DataError, DataNotFoundError
 from ._few_cells import FEW, few_written
 from ._formulas import unescaped
+from ._source import expanded
 from ._standardise import Standardisation
 from .images import SUFFIXES, images_below, read_images, unread_notes
 from .tables import read_array, read_frame
@@ -62,7 +63,7 @@ def read_inputs(
         DataNotFoundError: if there is no such file.
         DataError: if it cannot be used.
     """
-    path = Path(path).expanduser()
+    path = expanded(path)
     suffix = path.suffix.lower()
     if path.exists() and not path.is_dir():
         _check_regular(path)

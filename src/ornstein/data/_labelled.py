@@ -12,7 +12,7 @@ from ._base import Data
 from ._columns import Column, check_columns
 from ._error import DataError, DataNotFoundError, nearest
 from ._inputs import Inputs, array_inputs, frame_inputs, with_text_names
-from ._source import Source
+from ._source import Source, expanded
 from .images import class_folders, read_labelled_images, unread_notes
 from .tables import class_name, own_labels, read_array, read_frame, with_targets
 
@@ -48,7 +48,7 @@ def read_labelled(
         DataNotFoundError: if there is no such file.
         DataError: if it cannot be used, or is what the model learned from.
     """
-    path = Path(path).expanduser()
+    path = expanded(path)
     suffix = path.suffix.lower()
     if not path.exists():
         raise DataNotFoundError(f"There is no {path}: check the path.")
@@ -224,7 +224,7 @@ def _check_other(path: Path, data: Data) -> None:
     if source is None:
         return
     digest = lambda file: Source.of([file], num_rows=0).sha256
-    learned, *others = [Path(name).expanduser() for name in source.paths]
+    learned, *others = [expanded(name) for name in source.paths]
     known = {source.sha256}
     if others and learned.exists():  # the others are of test rows
         known = {digest(learned)}

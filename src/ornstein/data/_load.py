@@ -10,7 +10,7 @@ from typing import Any
 from .._sentence import Option, Sentence
 from ._base import Data
 from ._error import DataError, DataNotFoundError, nearest
-from ._source import Source
+from ._source import Source, expanded
 from .images import HUB_SETS, ImageFit, digits, hub_set, image_folder
 from .series import SERIES_TOYS, mocap
 from .shards import (
@@ -85,7 +85,7 @@ def load(
     """
     folder = data_dir or os.environ.get("ORNSTEIN_DATA") or None
     root = None if folder is None else Path(folder)
-    path = Path(name).expanduser()
+    path = expanded(name)
     suffix = path.suffix.lower()
     is_folder = is_image_folder(path) if stream else path.is_dir()
     is_table = suffix in _TABLES or (stream and is_sharded(path) and not is_folder)
@@ -95,7 +95,7 @@ def load(
         "drop": tuple(drop),
         "id_column": id_column,
         "separator": separator,
-        "test": None if test is None else Path(test).expanduser(),
+        "test": None if test is None else expanded(test),
     }
     for option, given in columns.items():
         if given and not is_table:

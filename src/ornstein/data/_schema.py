@@ -72,7 +72,7 @@ def load_schema(path: Path) -> Data:
                 f"{_VERSION}: use the version that wrote it."
             )
         return _read(saved)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(
@@ -142,6 +142,8 @@ def _read_scaling(saved: Mapping[str, Any]) -> Standardisation:
         np.array(saved[name]["values"], saved[name]["dtype"])
         for name in ("mean", "scale")
     )
+    if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
+        raise ValueError("a scaling is not finite")
     axes = saved["axes"]
     return Standardisation(mean, scale, None if axes is None else tuple(axes))
 

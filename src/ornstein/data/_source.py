@@ -14,6 +14,21 @@ LEFT_BY_OTHERS = ("thumbs.db", "desktop.ini")
 """Names, in small letters, of files that systems leave in folders."""
 
 
+def expanded(name: str | Path) -> Path:
+    """A path, with the home folder that a `~` at its beginning stands for.
+
+    Raises:
+        DataNotFoundError: if there is none.
+    """
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        user = Path(name).parts[0]
+        raise DataNotFoundError(
+            f"{name}: there is no home folder {user}: give the path without it."
+        ) from None
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
     """A fingerprint of the user's own files.
@@ -66,7 +81,7 @@ class Source:
             DataNotFoundError: if one is gone.
             DataError: if one has changed.
         """
-        paths = [Path(name).expanduser() for name in self.paths]
+        paths = [expanded(name) for name in self.paths]
         for path in paths:
             if not path.exists():
                 raise DataNotFoundError(

@@ -9,6 +9,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from .._files import UnreadableError, check_regular
+from ..data import expanded
 
 _OF_THE_HUB = re.compile(r"(?P<repository>[\w-][\w.-]*/[\w.-]+)(/(?P<file>.+))?")
 _HUB_FILE = "model.safetensors"
@@ -71,7 +72,7 @@ def find_weights(source: str | Path) -> Path:
         FileNotFoundError: if it is neither there nor to be had.
         ValueError: for the name of a pickle.
     """
-    path = Path(source).expanduser()
+    path = expanded(source)
     if path.exists() and not path.is_dir():
         return path
     if path.suffix.lower() in _PICKLES:

@@ -32,11 +32,13 @@ from ._run_evaluation import RunEvaluation as RunEvaluation
 from ._run_files import (
     SAMPLES as SAMPLES,
     check_kept as check_kept,
+    check_own as check_own,
     final_path as final_path,
     is_sampled as is_sampled,
     keep_schema as keep_schema,
     keep_tuning as keep_tuning,
     kept_tuning as kept_tuning,
+    origin_of_run as origin_of_run,
     read_recipe as read_recipe,
     read_sample_recipe as read_sample_recipe,
     save_final as save_final,

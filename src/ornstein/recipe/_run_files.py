@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from .._files import UnreadableError, check_regular, read_json, write_atomically
+from .._processes import from_first
 from ..data import Data, load_schema, save_schema
 from ..prediction import Fitted
+from ..sampling import origin_of
 from ..train import (
     CheckpointError,
     RunFolder,
@@ -38,8 +40,7 @@ def read_recipe(run: RunFolder) -> Recipe:
     config = _read_config(run)
     if "sampling" in config:
         raise ValueError(
-            f"{run.path} is a run of `ornstein sample`: go on with "
-            f"`ornstein sample --resume {run.path}`."
+            f"{run.path} is a run of `ornstein sample`: go on with {run.resuming}."
         )
     return Recipe.from_json(config["recipe"])
 
@@ -58,8 +59,7 @@ def read_sample_recipe(run: RunFolder) -> SampleRecipe:
     config = _read_config(run)
     if "sampling" not in config:
         raise ValueError(
-            f"{run.path} is a run of `ornstein train`: go on with "
-            f"`ornstein train --resume {run.path}`."
+            f"{run.path} is a run of `ornstein train`: go on with {run.resuming}."
         )
     return SampleRecipe.from_json(config["sampling"])
 
@@ -89,25 +89,37 @@ def final_notes(run: RunFolder) -> tuple[str, ...]:
 
 
 def check_own(run: RunFolder) -> None:
-    """Refuse a model that was not made by the recipe and data of its folder.
+    """Refuse a model or samples not made by the recipe and data of its folder.
 
     Raises:
         CheckpointError: naming what is another's.
     """
-    final, there = final_path(run), _made_by(run)
-    for what, digest in load_hyperparameters(final).items():
-        if what in (_RECIPE, _KNOWN) and there.get(what) != digest:
-            file = "config.json" if what == _RECIPE else _SCHEMA
+    if is_sampled(run):
+        where, what = run.checkpoints / SAMPLES, "has the samples"
+        kept = origin_of(where)
+    else:
+        where, what = final_path(run), "is the model"
+        kept = load_hyperparameters(where)
+    there = _made_by(run)
+    for name, digest in kept.items():
+        if name in (_RECIPE, _KNOWN) and there.get(name) != digest:
+            file = "config.json" if name == _RECIPE else _SCHEMA
             raise CheckpointError(
-                f"{final} is the model of another run, or {file} is another's: put "
-                "the run's own back, or train again."
+                f"{where} {what} of another run, or {file} is another's: put the "
+                "run's own back, or train again."
             )
+
+
+def origin_of_run(run: RunFolder) -> dict[str, str]:
+    """What the samples of a run are made from, the same in all its processes."""
+    return json.loads(from_first(json.dumps(_made_by(run)).encode()))
 
 
 def _made_by(run: RunFolder) -> dict[str, str]:
     """Digests of the recipe and of what is known of the data, if that was written."""
-    text = json.dumps(_read_config(run)["recipe"], sort_keys=True).encode()
-    parts = {_RECIPE: text}
+    config = _read_config(run)
+    recipe = config.get("sampling", config["recipe"])
+    parts = {_RECIPE: json.dumps(recipe, sort_keys=True).encode()}
     if schema_path(run).is_file():
         parts[_KNOWN] = schema_path(run).read_bytes()
     return {name: hashlib.sha256(part).hexdigest() for name, part in parts.items()}

@@ -50,6 +50,7 @@ def run_sampling(
     members: Fit | None = None,
     num_data: int | None = None,
     resume: bool = False,
+    origin: dict[str, str] | None = None,
     running: RunningPrediction | None = None,
     callbacks: Sequence[SamplingCallback] = (),
 ) -> PosteriorSamples:
@@ -62,6 +63,7 @@ def run_sampling(
         members: of the run at which chains start, if they do.
         num_data: rows that default step sizes are for, if they are weighted.
         resume: go on with the chains there.
+        origin: the run's, as `origin_of_run` has it.
         running: sums up what all samples predict.
         callbacks: hear about the chains.
     """
@@ -97,6 +99,7 @@ def run_sampling(
         starts=starts,
         folder=folder,
         resume=resume,
+        origin=origin,
         running=running,
         callbacks=callbacks,
     )

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Literal
 
+from ..data import expanded
 from ._chain_starts import FROM_MEMBERS, FROM_PRIOR
 from .options import ActivationName, SolverName
 
@@ -134,4 +135,4 @@ def starts_from_run(start_from: str | None) -> Path | None:
         start_from: the option; `None` where it was not given.
     """
     is_run = start_from not in (None, FROM_PRIOR, FROM_MEMBERS)
-    return Path(str(start_from)).expanduser() if is_run else None
+    return expanded(str(start_from)) if is_run else None

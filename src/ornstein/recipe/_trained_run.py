@@ -265,6 +265,7 @@ def load_run(folder: str | Path) -> TrainedRun:
     check_kept(run)
     if chains is None:
         _check_finished(run)
+    check_own(run)
     schema = schema_path(run)
     is_known = schema.is_file()
     # Runs of before keep no schema, and their data are read again.
@@ -280,10 +281,8 @@ def _check_finished(run: RunFolder) -> None:
     if not final_path(run).is_file():
         kept = "".join(f"; {old} is the run that it replaces" for old in run.replaced)
         raise CheckpointError(
-            f"{run.path} is not finished: go on with `ornstein train --resume "
-            f"{run.path}`{kept}."
+            f"{run.path} is not finished: go on with {run.resuming}{kept}."
         )
-    check_own(run)
 
 
 def _read_fit(run: RunFolder, prepared: Prepared) -> FittedModel:

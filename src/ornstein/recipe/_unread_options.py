@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+from ..data import expanded
 from ._check_sampling import unread_by_chains
 from ._recipe import Recipe
 from ._sampling import SampleRecipe
@@ -57,7 +58,7 @@ def _by_data(options: DataOptions, series: SeriesOptions | None) -> set[str]:
     is_uci = data.startswith("uci/")
     is_stream_of_rows = options.stream and kind_of_data(data) != "images"
     is_own_table = (is_table(data) and not is_uci) or is_stream_of_rows
-    is_folder = data != "digits" and Path(data).expanduser().is_dir()
+    is_folder = data != "digits" and expanded(data).is_dir()
     sequences = None if series is None else kind_of_sequences(data, time=series.time)
     unread = set()
     if not is_own_table or sequences is not None:

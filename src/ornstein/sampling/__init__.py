@@ -11,6 +11,7 @@ from ._convergence import StuckChainError as StuckChainError, is_stuck as is_stu
 from ._file import (
     NoSamplesYetError as NoSamplesYetError,
     load_samples as load_samples,
+    origin_of as origin_of,
     save_samples as save_samples,
 )
 from ._from_disk import why_not_from_disk as why_not_from_disk

@@ -363,7 +363,7 @@ def _like(sampler: Sampler, states: AbstractState, num_samples: int) -> PyTree:
 
 
 # What folders of before did not keep.
-_NEW_SETTINGS = ("network", "running")
+_NEW_SETTINGS = ("network", "running", "origin")
 _MOST_SHOWN = 200
 
 

@@ -21,6 +21,7 @@ from ._store import (
     check_samples,
     create_files,
     flush,
+    is_unfinished,
     no_checksums,
     open_files,
     read_header,
@@ -59,6 +60,18 @@ def save_samples(folder: str | Path, samples: PosteriorSamples) -> None:
         chain_info=chain_info,
         checksums=add_checksums(no_checksums(files), files),
     )
+
+
+def origin_of(folder: str | Path) -> dict[str, str]:
+    """The `origin` that `sample` was given for a folder; nothing where there is none.
+
+    Raises:
+        CheckpointError: if what is there is damaged.
+    """
+    path = Path(folder)
+    if not path.exists() or is_unfinished(path):
+        return {}
+    return (read_header(path)["settings"] or {}).get("origin", {})
 
 
 class NoSamplesYetError(CheckpointError):

@@ -74,6 +74,7 @@ def sample(
     folder: str | Path | None = None,
     resume: bool = False,
     save_every: float = 10.0,
+    origin: dict[str, str] | None = None,
     mesh: Mesh | None = None,
     running: RunningPrediction | None = None,
     callbacks: Sequence[SamplingCallback] = (),
@@ -138,6 +139,8 @@ def sample(
         resume: go on with the chains of that folder, bit for bit as if they had never
             stopped; pass the same arguments.
         save_every: seconds from one state to resume from to the next.
+        origin: what the samples are made from, by name: kept in the `folder`, and a
+            resumed run must agree.
         mesh: several devices, as in `jax.make_mesh((4,), ("chains",))`: along `chains`
             each runs some of them, along `data` each has some rows of the data (where
             every step sees all). The numbers are those of one device but for rounding,
@@ -239,6 +242,7 @@ def sample(
             "likelihood": eqx.tree_pformat(likelihood, short_arrays=False),
             # Activations, steps, scales: all but its arrays, which the starts tell.
             "network": eqx.tree_pformat(model),
+            **({} if origin is None else {"origin": origin}),
         },
         how_started=chosen.how,
         mesh=mesh,

@@ -279,7 +279,7 @@ def _check_header(header: dict[str, Any]) -> None:
     if header["settings"] is None:
         header["chain_info"] = as_arrays(header["chain_info"])
     else:
-        header["settings"].keys()
+        header["settings"].get("origin", {}).keys()
 
 
 def as_arrays(chain_info: dict[str, Any]) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,8 +137,9 @@ def read_table(sweep: SweepFolder | str | Path) -> SweepTable:
         if not is_done(sweep.run(cell), sweep.end(cell)):
             missing.append(cell.name)
             continue
-        result = RunFolder(sweep.run(cell)).read_result()
-        provenance = result.get("provenance", {})
+        run = RunFolder(sweep.run(cell))
+        result = run.read_result()
+        provenance = _checked(result, run)
         seconds += provenance.get("seconds") or 0.0
         devices |= {provenance["device"]} if "device" in provenance else set()
         scores = {
@@ -149,6 +150,30 @@ def read_table(sweep: SweepFolder | str | Path) -> SweepTable:
         own = {option: typed(value) for option, value in cell.settings.items()}
         rows.append({"run": cell.name, **own, **scores})
     return SweepTable(rows, settings, missing, seconds, sorted(devices))
+
+
+def _checked(result: Mapping[str, Any], run: RunFolder) -> dict[str, Any]:
+    """The provenance of a result, whose numbers a float can hold.
+
+    Raises:
+        ValueError: for another.
+    """
+    provenance = result.get("provenance", {})
+    try:
+        kinds = [(provenance, dict), (provenance.get("seconds"), int | float | None)]
+        is_whole = all(isinstance(value, kind) for value, kind in kinds)
+        is_whole &= isinstance(provenance.get("device", ""), str)
+        for value in (*result.values(), provenance.get("seconds")):
+            if type(value) is int:
+                float(value)
+    except (AttributeError, OverflowError):
+        is_whole = False
+    if not is_whole:
+        raise ValueError(
+            f"{run.path / 'result.json'} is damaged: judge the run again with "
+            "`ornstein evaluate`."
+        )
+    return provenance
 
 
 def _is_score(name: str, value: Any) -> bool:

@@ -13,7 +13,14 @@ import tyro
 
 from ..._files import write_atomically
 from ...comparison import Comparison, compare
-from ...data import LabelledFrame, TableOptions, labelled_frame, load, raw_rows
+from ...data import (
+    LabelledFrame,
+    TableOptions,
+    expanded,
+    labelled_frame,
+    load,
+    raw_rows,
+)
 from ...plot import ComparedMethod, method_comparison
 from ...recipe import provenance
 from ...report import save_figure
@@ -132,15 +139,14 @@ class Compare:
             )
         given = {"--output": self.output, "--figure": self.figure}
         outputs = {name: path for name, path in given.items() if path is not None}
-        inputs = [path for path in [Path(self.data).expanduser()] if path.exists()]
-        nowhere = Path(self.data).expanduser().parent
-        check_outputs(outputs, inputs=inputs, run=nowhere, overwrite=self.overwrite)
+        inputs = [path for path in [expanded(self.data)] if path.exists()]
+        check_outputs(outputs, inputs=inputs, run=None, overwrite=self.overwrite)
 
     def _rows(self) -> LabelledFrame:
         """All rows, as they are."""
         import pandas as pd
 
-        path = Path(self.data).expanduser()
+        path = expanded(self.data)
         if path.suffix.lower() in (".csv", ".parquet"):
             options = TableOptions(
                 self.target,

@@ -41,6 +41,8 @@ class Export:
         for name, count in (("--draws", self.draws), ("--num-rows", self.num_rows)):
             if count is not None and count < 1:
                 raise ValueError(f"{name} must be at least 1, got {count}.")
+        if self.output.is_dir():  # which has no name for the file beside it
+            raise ValueError(f"--output {self.output} is a folder: give a file.")
         check_outputs(
             {"--output": self.output, "The JSON file": description_of(self.output)},
             inputs=(),

@@ -80,7 +80,8 @@ class Info:
         )
         terminal.table("Experiments, for `ornstein reproduce`", experiments)
         origin = provenance(command, seed=0, seconds=0.0)
-        terminal.say(f"Device: {origin['device']}; compiled programs in {cache}")
+        kept = "are not kept" if cache is None else f"in {cache}"
+        terminal.say(f"Device: {origin['device']}; compiled programs {kept}")
         return {
             "data": data,
             "data_dir": None if folder is None else str(folder),

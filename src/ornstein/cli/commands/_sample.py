@@ -16,10 +16,12 @@ from ...recipe import (
     SampleRecipe,
     check_kept,
     check_members,
+    check_own,
     check_sample_recipe,
     has_starts,
     keep_schema,
     load_run,
+    origin_of_run,
     prepare,
     read_sample_recipe,
     run_sampling,
@@ -114,6 +116,7 @@ class Sample:
                 check_kept(run)
                 prepared = prepare(recipe.recipe)
                 keep_schema(run, prepared.data)
+                check_own(run)
                 say_data(prepared.data, terminal)
                 say_finished(run, terminal)
                 members = None
@@ -124,11 +127,12 @@ class Sample:
                 )
         recipe = self.recipe
         check_sample_recipe(recipe)
-        path = free_folder(recipe.data.data) if self.out is None else self.out
+        data = recipe.data.data
+        path = free_folder(data) if self.out is None else self.out
         others = starts_from_run(recipe.sampling.start_from)
         inputs = [*inputs_of(recipe.recipe), *([] if others is None else [others])]
         check_new(path, inputs, overwrite=self.overwrite)
-        check_outside(path, recipe.data.data)
+        check_outside(path, data)
         prepared = prepare(recipe.recipe)
         say_data(prepared.data, terminal)
         recipe = recipe.for_rows(len(prepared.data.train))
@@ -138,7 +142,8 @@ class Sample:
             "recipe": recipe.recipe.to_json(),
             "sampling": recipe.to_json(),
         }
-        with new_run(path, config, overwrite=self.overwrite) as (run, guard):
+        replaces = self.overwrite
+        with new_run(self.out, config, data=data, overwrite=replaces) as (run, guard):
             keep_schema(run, prepared.data)
             say_where(run, terminal)
             return _carry_out(
@@ -194,6 +199,7 @@ def _carry_out(
             folder,
             members=members,
             resume=guard is None,
+            origin=origin_of_run(run),
             running=running,
             callbacks=callbacks,
         )

@@ -147,9 +147,10 @@ class Train:
             )
         if self.tune_epochs is not None and self.tune_epochs < 1:
             raise ValueError(f"--tune-epochs must be positive, got {self.tune_epochs}.")
-        path = free_folder(self.recipe.data.data) if self.out is None else self.out
+        data = self.recipe.data.data
+        path = free_folder(data) if self.out is None else self.out
         check_new(path, inputs_of(self.recipe), overwrite=self.overwrite)
-        check_outside(path, self.recipe.data.data)
+        check_outside(path, data)
         prepared = prepare(self.recipe)
         say_data(prepared.data, terminal)
         table = None
@@ -161,7 +162,8 @@ class Train:
             terminal.grid("Trials, best first", table)
             prepared = prepare(recipe, prepared.data)
         config = {"command": command, "recipe": prepared.recipe.to_json()}
-        with new_run(path, config, overwrite=self.overwrite) as (run, guard):
+        replaces = self.overwrite
+        with new_run(self.out, config, data=data, overwrite=replaces) as (run, guard):
             keep_schema(run, prepared.data)
             if table is not None:
                 keep_tuning(run, as_json(table))

@@ -132,7 +132,13 @@ def corrupted_images(
 
 def _cache_folder(name: str, clean: Images) -> Path:
     """By the images themselves, since a name may come to stand for others."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        raise DataError(
+            "There is no home folder to keep corrupted images in: set XDG_CACHE_HOME "
+            "to a folder."
+        ) from None
     digest = hashlib.sha256(clean.tobytes() + repr(clean.shape).encode()).hexdigest()
     short = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(name).stem)
     images = f"{short}-{len(clean)}-{digest[:16]}"

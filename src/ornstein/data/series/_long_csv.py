@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from ..._sentence import Sentence
 from .._error import DataError, nearest
 from .._series import Series, later_times
+from .._source import expanded
 from .._standardise import Standardisation
 from ..tables import read_table
 from ._assemble_series import Sequences, scaled_series
@@ -92,7 +93,7 @@ def read_long_csv(
             dates, of mixed type, unsorted or repeated within a series, a series of one
             point or without any value, and values that are no finite numbers.
     """
-    path = Path(path).expanduser()
+    path = expanded(path)
     frame = read_table(path, text_columns=[series] if series else [])
     values = [value] if isinstance(value, str) else list(value)
     _check_columns(path, frame.column_names, time, series, values)

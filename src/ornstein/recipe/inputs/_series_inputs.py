@@ -15,6 +15,7 @@ from ...data import (
     LongTable,
     Series,
     Span,
+    expanded,
     read_long_csv,
     read_names,
     read_table,
@@ -78,7 +79,7 @@ def read_series(path: str | Path, recipe: Recipe, data: Data) -> SeriesInputs:
             and those of training were numbers, or the reverse; if they lie too far
             apart; or before the beginning of the single path that the run learned.
     """
-    path = Path(path).expanduser()
+    path = expanded(path)
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise DataError(
             f"{path} holds no sequences: give a .csv or .parquet file with a row for "

@@ -13,6 +13,7 @@ from ...data import (
     DataError,
     Series,
     Split,
+    expanded,
     load_series_csv,
     observed_gaps,
     read_table,
@@ -37,7 +38,7 @@ def load_sequences(options: DataOptions, series: SeriesOptions, *, seed: int) ->
     """
     name = options.data
     assert series.time is not None
-    path = Path(name).expanduser()
+    path = expanded(name)
     values, notes = series.value, []
     if not values:
         values = _number_columns(path, series)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ...data import kind_of_folder
+from ...data import expanded, kind_of_folder
 
 IN_MEMORY = "table in memory"
 """The name of data that no file holds."""
@@ -12,7 +12,7 @@ def kind_of_data(data: str) -> str:
     """`toy`, `vectors` or `images`, from the name of a data set alone."""
     if data.startswith("toy/"):
         return "toy"
-    is_shards = kind_of_folder(Path(data).expanduser()) is not None
+    is_shards = kind_of_folder(expanded(data)) is not None
     if is_table(data) or is_shards or Path(data).suffix.lower() == ".npz":
         return "vectors"
     return "images"

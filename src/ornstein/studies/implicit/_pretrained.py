@@ -15,14 +15,13 @@ weights cannot answer. Here the means start as draws from the prior, at a spread
 
 import functools
 import os
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 
 from ... import nn
-from ...data import DataNotFoundError
+from ...data import DataNotFoundError, expanded
 from ...evaluation import evaluate
 from ...functions import AbstractRandomFunction, Deterministic, ImplicitBNN
 from ...interop import load_torchvision
@@ -84,7 +83,7 @@ def _run(study: Study) -> list[dict[str, Any]]:
     settings |= {"seed": study.seed, "side": SIDE}
     del settings["components"]  # each is a piece of its own
     images = read_photographs(
-        Path(folder).expanduser(),
+        expanded(folder),
         study.folder / "images",
         side=SIDE,
         num_train=budget.num_train,

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,7 +98,7 @@ class RunFolder(eqx.Module):
             command = "sample" if "sampling" in self.config else "train"
         except ValueError:  # damaged, as that command will say
             command = "train"
-        return f"`ornstein {command} --resume {self.path}`"
+        return f"`ornstein {command} --resume {shlex.quote(str(self.path))}`"
 
     @property
     def replaced(self) -> list[Path]:
