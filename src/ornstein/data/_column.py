@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from ._cells import Cells, Reading
+from .cells import Cells, Reading
 
 if TYPE_CHECKING:
     import pandas as pd

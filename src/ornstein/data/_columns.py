@@ -16,17 +16,18 @@ import numpy as np
 from jaxtyping import Float
 
 from .._sentence import Sentence
-from ._cells import (
+from ._column import PANDAS_INDEX, Column, column_of, read_column
+from ._error import DataError, nearest
+from .cells import (
     EMPTY,
+    FEW,
     Cells,
     Problem,
     bad_cells,
+    few_values,
     has_no_decimals,
     kind_of,
 )
-from ._column import PANDAS_INDEX, Column, column_of, read_column
-from ._error import DataError, nearest
-from ._few_cells import FEW, few_values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,12 +9,11 @@ from jaxtyping import Float, Shaped
 from .._files import UnreadableError, check_regular
 from ._assemble import check_inputs, standardised
 from ._base import Data
-from ._cells import Cells, Reading, bad_cells
 from ._columns import TableEncoding, check_columns
 from ._error import DataError, DataNotFoundError
-from ._few_cells import FEW, few_written
 from ._formulas import unescaped
 from ._standardise import Standardisation
+from .cells import FEW, Cells, Reading, bad_cells, few_written
 from .images import SUFFIXES, images_below, read_images, unread_notes
 from .tables import read_array, read_frame
 

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float
 
-from .._cells import EMPTY, reason_of_name
 from .._column import Column, common_categories
 from .._error import DataError
+from ..cells import EMPTY, reason_of_name
 from ._cells import as_numbers, as_texts
 from ._moments import Moments
 from ._parquet import NO_KIND, RowGroup

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Shaped
 
 from ..._sentence import Sentence
-from .._cells import Cells, Problem, bad_cells, kind_of
 from .._columns import Column, with_separator
 from .._error import DataError, nearest
+from ..cells import Cells, Problem, bad_cells, kind_of
 from ._targets import Target, class_name, read_target
 
 if TYPE_CHECKING:

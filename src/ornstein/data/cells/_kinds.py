@@ -4,57 +4,36 @@ How a column's text is read is decided once, by the training rows: the same text
 the same number in any other table.
 """
 
-import functools
-import numbers
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from ._formulas import unescaped
+from ._cells import (
+    COMMA_THOUSANDS,
+    DOT_THOUSANDS,
+    TRUTHS,
+    Cells,
+    Reading,
+    days_of,
+    is_date_like,
+)
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
-EMPTY = "(empty)"
-"""The category of an empty cell."""
-
-_EMPTY_TEXTS = frozenset(
-    " ? #N/A #NA <NA> N/A NA NULL NaN NaT None -NaN -nan n/a nan null".split(" ")
-)
 _FORMATS = (
     *("ISO8601", "%d.%m.%Y", "%d.%m.%y"),
     *("%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
 )
 _DAY_OR_MONTH = ({"%d/%m/%Y", "%m/%d/%Y"}, {"%d-%m-%Y", "%m-%d-%Y"})
-_PLAIN_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
-_NUMBER = rf"{_PLAIN_NUMBER}|[+-]?inf(inity)?"
 _UNNAMED = re.compile(r"(unnamed: \d+)?")  # as pandas calls what has no name
-_PERHAPS_NUMBER = r"(?i)\d|inf"
 _PERHAPS_DATE = r"\d\D*\d\D*\d\D*\d"  # all formats have four digits, and more
-_COMMA_THOUSANDS = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
-_DOT_THOUSANDS = r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?"
 _WITH_COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"
-_SPACES = "[ \u00a0\u2009\u202f](?=\\d{3}(\\D|$))"
 _MOST_MIXED = 20  # texts, numbers among them, that are categories all the same
 _FEW_BAD = 0.05  # of the cells: more that are no numbers make a column of texts
 _DISTINCT = 0.5  # of the rows: texts that differ as often are names
 _FEWEST_NAMES = 20
-_TRUTHS = {"true": 1.0, "false": 0.0}
-
-
-class Reading(NamedTuple):
-    """How the text of a column is read.
-
-    Attributes:
-        decimal: what stands before a number's decimals, `"."` or `","`.
-        date_format: of dates; `None` for ISO's.
-    """
-
-    decimal: str = "."
-    date_format: str | None = None
 
 
 class Problem(NamedTuple):
@@ -83,65 +62,6 @@ class Kind(NamedTuple):
     reason_to_leave_out: str | None = None
 
 
-class Cells:
-    """A column, whose text and numbers are read once, whoever asks for them.
-
-    Attributes:
-        column: the cells as the table has them.
-    """
-
-    def __init__(self, column: "pd.Series"):
-        self.column = column
-        self._numbers: dict[str, Float[np.ndarray, " rows"]] = {}
-
-    @functools.cached_property
-    def texts(self) -> "pd.Series":
-        """Cells as text without spaces around it."""
-        import pandas as pd
-
-        cells = self.column
-        if not isinstance(cells.dtype, np.dtype) or cells.dtype.kind in "Of":
-            # Whole numbers as whole ones, whatever stands beside them.
-            if not isinstance(cells.dtype, pd.StringDtype):
-                cells = cells.astype(object).map(_plain)
-        return pd.Series(cells.astype("str").str.strip(), cells.index)
-
-    @functools.cached_property
-    def given(self) -> Bool[np.ndarray, " rows"]:
-        """Whether there is any text."""
-        given = self.column.notna() & ~self.texts.isin(_EMPTY_TEXTS)
-        return given.to_numpy(bool)
-
-    def numbers(self, reading: Reading) -> Float[np.ndarray, " rows"]:
-        """As doubles: NaN for what is empty, or no number.
-
-        Args:
-            reading: of its text.
-        """
-        if reading.decimal not in self._numbers:
-            self._numbers[reading.decimal] = _numbers(self, reading.decimal)
-        return self._numbers[reading.decimal]
-
-    def values(self, kind: str, reading: Reading) -> Float[np.ndarray, " rows"]:
-        """Numbers, truths or dates as doubles: NaN for what is empty, or none.
-
-        Args:
-            kind: `"number"`, `"boolean"` or `"date"`.
-            reading: of its text.
-        """
-        if kind == "date":
-            return _days(self, reading.date_format)
-        return self.numbers(reading)
-
-    def categories(self) -> "pd.Series":
-        """Categories as text, `EMPTY` where there is none."""
-        cells = self.texts.where(self.given, EMPTY)
-        plain = {text: unescaped(text) for text in cells.unique()}
-        if all(text == its for text, its in plain.items()):
-            return cells
-        return cells.map(plain)
-
-
 def kind_of(cells: Cells) -> Kind | Problem:
     """What a column holds, or the cells for which that cannot be said.
 
@@ -159,8 +79,8 @@ def kind_of(cells: Cells) -> Kind | Problem:
         return _number(cells, Reading())
     if is_date_like(cells.column):
         return Kind("date")
-    is_truth = str(texts[given].iloc[0]).lower() in _TRUTHS
-    if is_truth and set(texts[given].str.lower()) <= set(_TRUTHS):
+    is_truth = str(texts[given].iloc[0]).lower() in TRUTHS
+    if is_truth and set(texts[given].str.lower()) <= set(TRUTHS):
         return Kind("boolean")
     reading = Reading(decimal_of(cells))
     values = cells.numbers(reading)[given]
@@ -219,92 +139,6 @@ def bad_cells(cells: Cells, kind: str, reading: Reading) -> Problem | None:
     return Problem(name, f"{said}{what}{others}")
 
 
-def is_empty_text(text: str) -> bool:
-    """Whether a cell with this text, without spaces around it, is empty.
-
-    Args:
-        text: of the cell.
-    """
-    return not text or text in _EMPTY_TEXTS
-
-
-def is_date_like(cells: "pd.Series") -> bool:
-    """Whether cells are dates, and not text that says so.
-
-    Args:
-        cells: of the column.
-    """
-    import pandas as pd
-
-    is_arrow = str(cells.dtype) in ("date32[pyarrow]", "date64[pyarrow]")
-    return is_arrow or bool(pd.api.types.is_datetime64_any_dtype(cells))
-
-
-def _numbers(whole: Cells, decimal: str) -> Float[np.ndarray, " rows"]:
-    """See `Cells.numbers`: a cell that is a number is read as no text."""
-    values = _of_texts(whole, decimal).copy()
-    if decimal != "." and whole.column.dtype == object:
-        for row, cell in enumerate(whole.column):
-            if isinstance(cell, numbers.Real | Decimal) and not isinstance(cell, bool):
-                values[row] = float(cell)
-    return values
-
-
-def _of_texts(whole: Cells, decimal: str) -> Float[np.ndarray, " rows"]:
-    import pandas as pd
-
-    cells = whole.column
-
-    if pd.api.types.is_complex_dtype(cells) or is_date_like(cells):
-        return np.full(len(cells), np.nan)
-    if pd.api.types.is_numeric_dtype(cells):  # booleans are
-        return cells.to_numpy(np.float64, na_value=np.nan)
-    texts = whole.texts
-    if decimal == ".":
-        is_plain = texts.str.fullmatch(_PLAIN_NUMBER)
-        if is_plain[whole.given].all():
-            found = pd.to_numeric(texts.where(is_plain, None), errors="coerce")
-            return found.to_numpy(np.float64, na_value=np.nan)
-    truths = texts.str.lower().map(_TRUTHS)
-    if not texts.str.contains(_PERHAPS_NUMBER).any():  # what follows takes a while
-        return truths.to_numpy(np.float64, na_value=np.nan)
-    texts = texts.str.replace("\u2212", "-").str.replace(_SPACES, "", regex=True)
-    if decimal == ",":
-        is_thousand = texts.str.fullmatch(_DOT_THOUSANDS)
-        texts = texts.where(~is_thousand, texts.str.replace(".", ""))
-        texts = texts.where(~texts.str.contains(".", regex=False), "no number")
-        texts = texts.str.replace(",", ".")
-    else:
-        is_thousand = texts.str.fullmatch(_COMMA_THOUSANDS)
-        texts = texts.where(~is_thousand, texts.str.replace(",", ""))
-    texts = texts.where(texts.str.lower().str.fullmatch(_NUMBER), None)
-    found = pd.to_numeric(texts, errors="coerce")
-    return found.fillna(truths).to_numpy(np.float64, na_value=np.nan)
-
-
-def _plain(cell: object) -> object:
-    is_whole = isinstance(cell, float | np.floating) and float(cell).is_integer()
-    return int(cell) if is_whole else cell  # type: ignore[call-overload]
-
-
-def _days(whole: Cells, date_format: str | None) -> Float[np.ndarray, " rows"]:
-    """Days since 1970: NaN for what is empty, or no date."""
-    import pandas as pd
-
-    cells = whole.column
-
-    if pd.api.types.is_numeric_dtype(cells):
-        return np.full(len(cells), np.nan)
-    if is_date_like(cells):
-        found = pd.Series(pd.to_datetime(cells.astype(object), utc=True))
-    else:
-        form = date_format or "ISO8601"
-        texts = whole.texts.where(whole.given, None)
-        found = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
-    seconds = found.dt.as_unit("us") - pd.Timestamp(0, tz="UTC").as_unit("us")
-    return seconds.dt.total_seconds().to_numpy(np.float64, na_value=np.nan) / 86_400
-
-
 def decimal_of(cells: Cells) -> str:
     """What stands before decimals, by all of a column's text.
 
@@ -321,9 +155,9 @@ def decimal_of(cells: Cells) -> str:
         has_point = cells.texts[cells.given].str.contains(".", regex=False).any()
         return mark or "." if has_point and has_no_decimals(cells) else "."
     texts = cells.texts[has_comma]
-    if not texts.str.fullmatch(f"{_WITH_COMMA}|{_DOT_THOUSANDS}").all():
+    if not texts.str.fullmatch(f"{_WITH_COMMA}|{DOT_THOUSANDS}").all():
         return "."
-    is_thousand = texts.str.fullmatch(_COMMA_THOUSANDS)
+    is_thousand = texts.str.fullmatch(COMMA_THOUSANDS)
     has_other = mark == "." or cells.column.attrs.get("separator", ",") == ","
     return "." if is_thousand.all() and has_other else ","
 
@@ -339,7 +173,7 @@ def has_no_decimals(cells: Cells) -> bool:
     if pd.api.types.is_numeric_dtype(cells.column):
         return False
     texts = cells.texts[cells.given].str.strip()
-    return bool(texts.str.fullmatch(rf"[+-]?\d+|{_DOT_THOUSANDS}").all())
+    return bool(texts.str.fullmatch(rf"[+-]?\d+|{DOT_THOUSANDS}").all())
 
 
 def _number(cells: Cells, reading: Reading) -> Kind | Problem:
@@ -372,7 +206,7 @@ def _date(cells: Cells) -> Kind | Problem | None:
     # Each format takes a while to try, and most columns of text are words.
     if (~cells.texts[given].str.contains(_PERHAPS_DATE)).mean() > _FEW_BAD:
         return None
-    unread = {form: np.isnan(_days(cells, form))[given] for form in _FORMATS}
+    unread = {form: np.isnan(days_of(cells, form))[given] for form in _FORMATS}
     read = [form for form in _FORMATS if not unread[form].any()]
     if any(orders <= set(read) for orders in _DAY_OR_MONTH):
         row = int(np.flatnonzero(given)[0])

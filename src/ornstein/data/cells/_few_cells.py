@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._formulas import unescaped
 from ._cells import EMPTY, Reading, is_empty_text
-from ._formulas import unescaped
 
 if TYPE_CHECKING:
     import pandas as pd
