@@ -381,6 +381,85 @@ def test_classes_of_large_numbers_keep_their_names(tmp_path):
     assert data.class_names == ("1234567", "1234568")
 
 
+def saved(folder, frame, door):
+    if door == "csv":
+        frame.to_csv(folder / "own.csv", index=False)
+        return folder / "own.csv"
+    frame.to_parquet(folder / "own.parquet", index=False)
+    return folder / "own.parquet"
+
+
+DOORS = {"csv": False, "parquet": False, "streamed": True}
+ZEROS = ["01", "1", "02"]
+CLASSES = {
+    "zeros": (ZEROS, ("01", "02", "1")),
+    "zeros, of pandas' categories": (pd.Categorical(ZEROS), ("01", "02", "1")),
+    "numbers of pandas' categories": (pd.Categorical(["7", "8", "9"]), tuple("789")),
+    "beyond doubles": ([2**53, 2**53 + 1, 7], ("7", *map(str, (2**53, 2**53 + 1)))),
+    "unsigned": (np.array([2**63 + 1, 5, 7], "u8"), ("5", "7", str(2**63 + 1))),
+    "beyond 64 bits": ([str(10**20), "5", "7"], ("5", "7", str(10**20))),
+    "of both signs": ([str(2**63), "-5", "7"], ("-5", "7", str(2**63))),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_are_those_of_the_file(name, door, tmp_path):
+    """Catches (seen) 01 and 1 that are one class, and a class that no file has."""
+    given, expected = CLASSES[name]
+    frame = pd.DataFrame({"y": given})
+    frame = pd.concat([frame] * 40, ignore_index=True).assign(x=np.arange(120) % 7)
+    path = saved(tmp_path, frame, door)
+    data = load(path, target="y", stream=DOORS[door], task="classification")
+    assert data.class_names == expected
+    later = frame.iloc[:3].assign(x=[1, 2, 4])
+    labels = od.frame_labelled(later, data).y
+    assert [data.class_names[n] for n in labels] == list(map(str, given))
+
+
+def test_a_target_with_zeros_before_it_can_be_numbers(tmp_path):
+    """Catches a regression that a code, or pandas' category, turns into a refusal."""
+    frame = pd.DataFrame({"x": np.arange(90) % 7, "y": [f"{i:03d}" for i in range(90)]})
+    path = saved(tmp_path, frame, "csv")
+    with pytest.raises(od.DataError, match="'000' has a zero .* or regression"):
+        load(path, target="y")
+    assert load(path, target="y", task="regression").y_scaling.mean == pytest.approx(
+        44.5, abs=9
+    )
+    data = load(saved(tmp_path, frame.assign(y=frame.y.str[:2]), "csv"), target="y")
+    assert data.class_names == tuple(f"0{i}" for i in range(9))
+    assert any("`task` regression takes it" in str(note) for note in data.notes)
+
+
+COLUMNS = {
+    "zeros": (["01", "1", "10"], "category"),
+    "zeros and a word": (["01", "1", "10", "x"], "category"),
+    "zeros of pandas": (pd.Categorical(["01", "1"]), "category"),
+    "numbers of pandas": (pd.Categorical(["1", "2"]), "category"),
+    "whole numbers of pandas": (pd.Categorical([1, 2]), "number"),
+    "decimals": (["0.5", "0.25", "1"], "number"),
+    "decimals of one width": (["00.5", "10.2", "03"], "number"),
+    "commas": (["0,5", "00,2", "3"], "number"),
+    "nothing": (["0", "1", "-0"], "number"),
+    "days": (["2024-01-31", "2023-02-07"], "date"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_code_is_a_category(name, tmp_path):
+    """Catches (seen) features 01 and 1 that are one number."""
+    cells, kind = COLUMNS[name]
+    frame = pd.concat([pd.DataFrame({"a": cells})] * 40, ignore_index=True)
+    frame["y"] = np.arange(len(frame)) / 3
+    data = load(saved(tmp_path, frame, "parquet"), target="y", task="regression")
+    (column,) = data.encoding.columns
+    assert column.kind == kind
+    if kind == "category":
+        assert set(column.categories) == set(cells)
+    is_said = any("zero before it" in note for note in data.notes)
+    assert is_said == (name in ("zeros", "zeros and a word"))
+
+
 def test_training_rows_are_no_test(tmp_path):
     path = write(tmp_path, [f"{i},{i}.5" for i in range(30)], "x,y")
     copy = tmp_path / "copy.csv"

@@ -13,8 +13,10 @@ from ._few_cells import (
     few_written as few_written,
 )
 from ._kinds import (
+    Kind as Kind,
     Problem as Problem,
     bad_cells as bad_cells,
+    decimal_of as decimal_of,
     has_no_decimals as has_no_decimals,
     kind_of as kind_of,
     reason_of_name as reason_of_name,

@@ -30,6 +30,8 @@ _DAY_OR_MONTH = ({"%d/%m/%Y", "%m/%d/%Y"}, {"%d-%m-%Y", "%m-%d-%Y"})
 _UNNAMED = re.compile(r"(unnamed: \d+)?")  # as pandas calls what has no name
 _PERHAPS_DATE = r"\d\D*\d\D*\d\D*\d"  # all formats have four digits, and more
 _WITH_COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"
+_CODE = r"[+-]?0\d+"  # a zero that no whole number has
+_WITH_MARK = r"[+-]?[\d.,]*[.,][\d.,]*"
 _MOST_MIXED = 20  # texts, numbers among them, that are categories all the same
 _FEW_BAD = 0.05  # of the cells: more that are no numbers make a column of texts
 _DISTINCT = 0.5  # of the rows: texts that differ as often are names
@@ -55,11 +57,13 @@ class Kind(NamedTuple):
         kind: of its cells.
         reading: of their text.
         reason_to_leave_out: if it is of no use, unless it is asked for.
+        code: a number with a zero before it, for which numbers are categories.
     """
 
     kind: str
     reading: Reading = Reading()
     reason_to_leave_out: str | None = None
+    code: str | None = None
 
 
 def kind_of(cells: Cells) -> Kind | Problem:
@@ -82,31 +86,65 @@ def kind_of(cells: Cells) -> Kind | Problem:
     is_truth = str(texts[given].iloc[0]).lower() in TRUTHS
     if is_truth and set(texts[given].str.lower()) <= set(TRUTHS):
         return Kind("boolean")
+    if _is_category(cells.column):
+        return _refused_nul(cells) or _category(cells)
     reading = Reading(decimal_of(cells))
     values = cells.numbers(reading)[given]
     share = np.mean(~np.isnan(values))
+    code = _code_in(cells) if share > 0.5 else None
+    if code is not None:
+        return _refused_nul(cells) or _category(cells, code)
     if share == 1:
         return _number(cells, reading)
     found = _date(cells) if share <= 0.5 else None  # 1850 is a year to ISO, too
     if found is not None:
         return found
-    has_nul = texts.str.contains("\x00", regex=False).to_numpy(bool)
-    if has_nul.any():
-        row = int(np.flatnonzero(has_nul)[0])
-        said = (
-            f"column {str(cells.column.name)!r} has a NUL byte in row {row}, counting"
-        )
-        return Problem(str(cells.column.name), f"{said} from 0")
+    nul = _refused_nul(cells)
+    if nul is not None:
+        return nul
     num_distinct = texts[given].nunique()
     if 1 - share <= _FEW_BAD or (share > 0.5 and num_distinct > _MOST_MIXED):
         return bad_cells(cells, "number", reading) or Kind("number", reading)
-    if num_distinct >= max(_FEWEST_NAMES, _DISTINCT * given.sum()):
-        return Kind(
-            "category",
-            reason_to_leave_out=f"it has {num_distinct:,} different texts in "
-            f"{int(given.sum()):,} rows, which are names rather than categories",
+    return _category(cells)
+
+
+def _code_in(cells: Cells) -> str | None:
+    """A whole number with a zero before it, as 01, where no number has decimals."""
+    texts = cells.texts[cells.given]
+    is_code = texts.str.fullmatch(_CODE)
+    if not is_code.any() or texts.str.fullmatch(_WITH_MARK).any():
+        return None
+    return str(texts[is_code].iloc[0])
+
+
+def _is_category(column: "pd.Series") -> bool:
+    """Whether pandas, or Arrow, has its texts for categories."""
+    import pandas as pd
+
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    return pd.api.types.infer_dtype(column.cat.categories) == "string"
+
+
+def _category(cells: Cells, code: str | None = None) -> Kind:
+    num_given, num_distinct = int(cells.given.sum()), cells.texts[cells.given].nunique()
+    reason = None
+    if num_distinct >= max(_FEWEST_NAMES, _DISTINCT * num_given):
+        zero = "" if code is None else f" ({code!r} has a zero before it, as a code)"
+        reason = (
+            f"it has {num_distinct:,} different texts in {num_given:,} rows, which are "
+            f"names rather than categories{zero}"
         )
-    return Kind("category")
+    return Kind("category", reason_to_leave_out=reason, code=code)
+
+
+def _refused_nul(cells: Cells) -> Problem | None:
+    has_nul = cells.texts.str.contains("\x00", regex=False).to_numpy(bool)
+    if not has_nul.any():
+        return None
+    row, name = int(np.flatnonzero(has_nul)[0]), str(cells.column.name)
+    said = f"column {name!r} has a NUL byte in row {row}, counting from 0"
+    return Problem(name, said)
 
 
 def bad_cells(cells: Cells, kind: str, reading: Reading) -> Problem | None:
