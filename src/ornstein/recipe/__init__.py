@@ -43,6 +43,7 @@ from ._run_files import (
 )
 from ._run_prediction import (
     RunPrediction as RunPrediction,
+    beside as beside,
     by_target as by_target,
     numbers_in_units as numbers_in_units,
 )
