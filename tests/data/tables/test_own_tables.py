@@ -584,6 +584,37 @@ def test_arrow_dates_are_dates(tmp_path):
         )
 
 
+DATES = {
+    "text": [f"2024-01-{day:02d}T06:00:00" for day in range(1, 29)],
+    "days": [f"2024-01-{day:02d}" for day in range(1, 29)],
+    "zoned text": [f"2024-01-{day:02d} 06:00+01:00" for day in range(1, 29)],
+    "pandas": pd.date_range("2024-01-01", periods=28),
+    "zoned pandas": pd.date_range("2024-01-01", periods=28, tz="Europe/Vienna"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("learned", DATES)
+def test_dates_have_a_time_zone_or_none(learned, door, tmp_path):
+    """Catches (seen) hours by which dates are moved where training had no zone."""
+    frame = pd.DataFrame({"d": DATES[learned], "y": np.arange(28) / 3})
+    if door == "streamed" and "pandas" not in learned:
+        frame["d"] = pd.to_datetime(frame["d"])
+    data = load(saved(tmp_path, frame, door), target="y", stream=DOORS[door])
+    before = dataclasses.replace(data.encoding.columns[0], has_zone=None)
+    encoding = od.TableEncoding((before,))
+    assert encoding.columns == data.encoding.columns
+    for given, dates in DATES.items():
+        for number in (3, 84):
+            asked = pd.DataFrame({"d": list(dates) * 3})[:number]
+            encoding.apply(asked, "t")  # a run of before
+            if ("zoned" in given) == ("zoned" in learned):
+                data.encoding.apply(asked, "t")
+                continue
+            with pytest.raises(od.DataError, match=r"row 0.* time zone, where train"):
+                data.encoding.apply(asked, "t")
+
+
 def test_dashes_and_days(tmp_path):
     rows = [f"{1 + i % 12:02d}-{1 + i % 12:02d}-2021,{i}.5" for i in range(30)]
     with pytest.raises(od.DataError, match="day and month cannot be told apart"):

@@ -3,7 +3,7 @@
 import functools
 import numbers
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -25,6 +25,7 @@ _PERHAPS_NUMBER = r"(?i)\d|inf"
 COMMA_THOUSANDS = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
 DOT_THOUSANDS = r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?"
 _SPACES = "[ \u00a0\u2009\u202f](?=\\d{3}(\\D|$))"
+_WITH_ZONE = r"[T ]\d.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 TRUTHS = {"true": 1.0, "false": 0.0}
 
 
@@ -34,10 +35,13 @@ class Reading(NamedTuple):
     Attributes:
         decimal: what stands before a number's decimals, `"."` or `","`.
         date_format: of dates; `None` for ISO's.
+        has_zone: whether dates have a time zone; `None` if some have, or it is not
+            known.
     """
 
     decimal: str = "."
     date_format: str | None = None
+    has_zone: bool | None = None
 
 
 class Cells:
@@ -89,6 +93,14 @@ class Cells:
         if kind == "date":
             return days_of(self, reading.date_format)
         return self.numbers(reading)
+
+    @functools.cached_property
+    def zoned(self) -> Bool[np.ndarray, " rows"]:
+        """Which cells, if they are dates, have a time zone."""
+        if is_date_like(self.column):
+            dtype: Any = getattr(self.column.dtype, "pyarrow_dtype", self.column.dtype)
+            return np.full(len(self.column), getattr(dtype, "tz", None) is not None)
+        return self.texts.str.contains(_WITH_ZONE).to_numpy(bool) & self.given
 
     def categories(self) -> "pd.Series":
         """Categories as text, `EMPTY` where there is none."""

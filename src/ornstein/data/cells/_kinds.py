@@ -82,7 +82,7 @@ def kind_of(cells: Cells) -> Kind | Problem:
     if pd.api.types.is_numeric_dtype(cells.column):
         return _number(cells, Reading())
     if is_date_like(cells.column):
-        return Kind("date")
+        return Kind("date", Reading(has_zone=_has_zone(cells)))
     is_truth = str(texts[given].iloc[0]).lower() in TRUTHS
     if is_truth and set(texts[given].str.lower()) <= set(TRUTHS):
         return Kind("boolean")
@@ -161,11 +161,17 @@ def bad_cells(cells: Cells, kind: str, reading: Reading) -> Problem | None:
     is_bad = given & ~np.isfinite(values)
     if kind == "boolean":
         is_bad |= given & ~np.isin(values, (0.0, 1.0))
+    if kind == "date" and reading.has_zone is not None:
+        is_bad |= given & (cells.zoned != reading.has_zone)
     if not is_bad.any():
         return None
     row = int(np.flatnonzero(is_bad)[0])
+    is_date = np.isfinite(values[row])
+    theirs, ours = ("a", "no") if reading.has_zone else ("no", "a")
     what = {
-        "date": f"no date like {_shown(reading.date_format)}",
+        "date": f"a date with {ours} time zone, where training's have {theirs}"
+        if is_date
+        else f"no date like {_shown(reading.date_format)}",
         "boolean": "neither true nor false",
         "number": "no finite number" if np.isinf(values).any() else "no number",
     }[kind]
@@ -257,8 +263,14 @@ def _date(cells: Cells) -> Kind | Problem | None:
     nearly = [form for form in _FORMATS if unread[form].mean() <= _FEW_BAD]
     for form in (read or nearly)[:1]:
         reading = Reading(date_format=None if form == "ISO8601" else form)
-        return bad_cells(cells, "date", reading) or Kind("date", reading)
+        zoned = reading._replace(has_zone=_has_zone(cells))
+        return bad_cells(cells, "date", reading) or Kind("date", zoned)
     return None
+
+
+def _has_zone(cells: Cells) -> bool | None:
+    zoned = cells.zoned[cells.given]
+    return bool(zoned[0]) if len(set(zoned)) == 1 else None
 
 
 def _shown(date_format: str | None) -> str:
