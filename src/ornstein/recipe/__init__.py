@@ -31,6 +31,7 @@ from ._recipe import Recipe as Recipe
 from ._run_evaluation import RunEvaluation as RunEvaluation
 from ._run_files import (
     SAMPLES as SAMPLES,
+    check_data_there as check_data_there,
     check_kept as check_kept,
     final_path as final_path,
     is_sampled as is_sampled,

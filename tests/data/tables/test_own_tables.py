@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import ornstein.data as od
@@ -570,6 +571,36 @@ def test_tables_in_memory(name, tmp_path):
         return
     with pytest.raises(od.DataError, match=sentence):
         od.frame_inputs(frame, data)
+
+
+class OfAnotherLibrary:
+    columns = ("0", "y")
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def to_pandas(self):
+        return self.frame
+
+
+@pytest.mark.parametrize("kind", [pa.Table.from_pandas, OfAnotherLibrary])
+def test_tables_of_other_libraries(kind, tmp_path):
+    """Catches (seen) an AttributeError of Arrow's."""
+    data = load(write(tmp_path, [f"{i},{i}.5" for i in range(30)], "0,y"), target="y")
+    frame = pd.DataFrame({"0": [5, 6], "y": [1.5, 2.5]})
+    found, ours = od.frame_labelled(kind(frame), data), od.frame_labelled(frame, data)
+    np.testing.assert_array_equal(found.inputs.x, ours.inputs.x)
+    np.testing.assert_array_equal(found.y, ours.y)
+    for read in (od.frame_inputs, od.frame_labelled):
+        with pytest.raises(od.DataError, match="of type ndarray: give a pandas table"):
+            read(frame.to_numpy(), data)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_table_in_memory_is_no_name():
+    """Catches (seen) a TypeError of pathlib's."""
+    with pytest.raises(od.DataError, match="a text, and got DataFrame: write"):
+        od.load(pd.DataFrame({"x": [1.0], "y": [2.0]}), target="y")
 
 
 def test_arrow_dates_are_dates(tmp_path):
