@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -594,6 +595,17 @@ def test_tables_of_other_libraries(kind, tmp_path):
     for read in (od.frame_inputs, od.frame_labelled):
         with pytest.raises(od.DataError, match="of type ndarray: give a pandas table"):
             read(frame.to_numpy(), data)
+
+
+@pytest.mark.parametrize(("learned", "given"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_names_in_another_unicode_form_are_said(learned, given, tmp_path):
+    """Catches (seen) "no column 'Größe' (did you mean 'Größe'?)"."""
+    names = {form: unicodedata.normalize(form, "Größe") for form in (learned, given)}
+    rows = [f"{i},{i}.5" for i in range(30)]
+    data = load(write(tmp_path, rows, f"{names[learned]},y"), target="y")
+    match = rf"in another Unicode form: bring it to {learned}\): its"
+    with pytest.raises(od.DataError, match=match):
+        od.frame_inputs(pd.DataFrame({names[given]: [1.0]}), data)
 
 
 @pytest.mark.usefixtures("unchecked")
