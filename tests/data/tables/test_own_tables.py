@@ -431,6 +431,16 @@ def test_a_target_with_zeros_before_it_can_be_numbers(tmp_path):
     data = load(saved(tmp_path, frame.assign(y=frame.y.str[:2]), "csv"), target="y")
     assert data.class_names == tuple(f"0{i}" for i in range(9))
     assert any("`task` regression takes it" in str(note) for note in data.notes)
+    path = saved(tmp_path, frame.assign(y=pd.Categorical(frame.y.str[2:])), "parquet")
+    data = load(path, target="y")
+    assert data.class_names == tuple("0123456789")
+    assert any("for pandas has categories" in str(note) for note in data.notes)
+    data = load(path, target="y", task="regression")
+    assert data.class_names == ()
+    frame.loc[frame.index % 3 == 0, "y"] = "Ulm"
+    data = load(saved(tmp_path, frame.assign(y=frame.y.str[:2]), "csv"), target="y")
+    assert "Ul" in data.class_names
+    assert not any("taken for" in note for note in data.notes)
 
 
 COLUMNS = {

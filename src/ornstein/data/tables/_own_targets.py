@@ -123,12 +123,12 @@ def _seen(
         )
     if found.kind == "date":
         return Column(name, "category"), []
-    if found.kind == "category" and task == "regression":  # of codes, or pandas'
-        reading = Reading(decimal_of(cells))
-        if bad_cells(cells, "number", reading) is None:
-            found = Kind("number", reading)
-    is_named = found.kind == "category" and found.reason_to_leave_out is not None
-    if is_named and task is None:
+    reading = Reading(decimal_of(cells))
+    are_numbers = bad_cells(cells, "number", reading) is None
+    if found.kind == "category" and are_numbers and task == "regression":
+        found = Kind("number", reading)
+    is_category = found.kind == "category"
+    if is_category and found.reason_to_leave_out is not None and task is None:
         raise DataError(
             Sentence(
                 "{}: target {!r} cannot be classes: {}; correct the cells, or give "
@@ -136,16 +136,18 @@ def _seen(
                 where,
                 name,
                 found.reason_to_leave_out,
-                "" if found.code is None else ", or regression",
+                ", or regression" if are_numbers else "",
             )
         )
     notes = []
-    if found.code is not None and task is None:
+    if is_category and are_numbers and task is None:
         text = (
-            "{}: target {} was taken for classification, for {!r} has a zero before "
-            "it, as a code; {task} regression takes it for regression."
+            "{}: target {} was taken for classification, for {}; {task} regression "
+            "takes it for regression."
         )
-        notes.append(Sentence(text, where, name, found.code))
+        code = f"{found.code!r} has a zero before it, as a code"
+        why = "pandas has categories" if found.code is None else code
+        notes.append(Sentence(text, where, name, why))
     kind: Any = found.kind
     return Column(name, kind, **found.reading._asdict()), notes
 
