@@ -89,6 +89,8 @@ def test_a_changed_file_is_said_and_changes_nothing(run, tmp_path, capsys):
         own.unlink()
         assert main(["evaluate", str(copy)]) == 2
         assert "is not there: put it back" in capsys.readouterr().err
+        assert main(["train", "--resume", str(copy)]) == 2
+        assert "is not there: put it back" in capsys.readouterr().err
     finally:
         own.write_text(text)
     assert main(["evaluate", str(copy)]) == 0

@@ -12,6 +12,7 @@ import pytest
 
 import ornstein as orn
 from ornstein.cli import main
+from ornstein.cli.commands import _predict
 from ornstein.data import load_series_csv, read_long_csv
 from ornstein.prediction import FittedModel
 from ornstein.recipe import Keys, Recipe, prepare
@@ -136,6 +137,31 @@ def test_predict_continues_the_training_dates(runs: Path, tmp_path: Path):
             np.testing.assert_allclose(ours, expected, rtol=1e-4)
     medians = [float(r["median of level"]) for r in found]
     assert 60 < np.mean(medians) < 140
+
+
+def test_predict_keeps_columns_called_as_a_prediction(
+    runs: Path, tmp_path: Path, monkeypatch
+):
+    """Catches (seen) names of series, or times, that the prediction's replaced."""
+    read = _predict.read_series
+
+    def renamed(*args):
+        inputs = read(*args)
+        names = ("mean of level", "median of flow")
+        columns = dict(zip(names, inputs.columns.values(), strict=True))
+        return inputs._replace(columns=columns)
+
+    monkeypatch.setattr(_predict, "read_series", renamed)
+    later, out = (
+        table(tmp_path / "later.csv", first=30, num_empty=3),
+        tmp_path / "o.csv",
+    )
+    assert main(["predict", str(runs / "run"), str(later), "-o", str(out)]) == 0
+    found, given = (
+        list(csv.DictReader(p.read_text().splitlines())) for p in (out, later)
+    )
+    assert [r["mean of level (input)"] for r in found] == [r["id"] for r in given]
+    assert [r["median of flow (input)"] for r in found] == [r["day"] for r in given]
 
 
 def test_model_time_is_ten_median_gaps(runs: Path):

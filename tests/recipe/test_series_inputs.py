@@ -131,6 +131,21 @@ def test_early_dates_are_named_as_dates(tmp_path):
         read_series(path, recipe, load_data(recipe))
 
 
+def test_dates_with_a_zone_are_no_dates_without(tmp_path):
+    """Catches (seen) a file whose hours were moved without a word."""
+    rows = [f"2024-03-{day:02d}T06:00,{day % 3}" for day in range(1, 20)]
+    recipe = recipe_of(written(tmp_path / "own.csv", rows), time_unit="hours")
+    data = load_data(recipe)
+    save_schema(tmp_path / "data.json", data)
+    learned = load_schema(tmp_path / "data.json")
+    asked = ["2024-03-02T06:00+01:00,1", "2024-03-03T06:00+01:00,"]
+    path = written(tmp_path / "asked.csv", asked)
+    with pytest.raises(DataError, match="'t' have a time zone, .* with no time zone"):
+        read_series(path, recipe, learned)
+    before = dataclasses.replace(learned.clock, has_zone=None)
+    read_series(path, recipe, dataclasses.replace(learned, clock=before))
+
+
 def test_span_is_kept_with_the_run(single, tmp_path):
     """Catches a schema without it, and one of before that cannot be read."""
     data = single[0].data

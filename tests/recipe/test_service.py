@@ -11,7 +11,7 @@ import pytest
 
 import ornstein as orn
 from ornstein.cli import main
-from ornstein.recipe._run_prediction import _beside
+from ornstein.recipe import beside
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
@@ -87,16 +87,16 @@ def test_every_column_of_the_table_stands_beside_what_is_said():
     """Catches (seen) one that is called as another is where both have a name taken."""
     given = {"mean (input)": [1], "mean": [2], "a": [3]}
     said = {"mean": [4], "median": [5]}
-    assert _beside(given, said) == {
+    assert beside(given, said) == {
         "mean (input)": [1],
         "mean (input) (input)": [2],
         "a": [3],
         "mean": [4],
         "median": [5],
     }
-    assert _beside({"mean": [2]}, said)["mean (input)"] == [2]
+    assert beside({"mean": [2]}, said)["mean (input)"] == [2]
     both = {"mean": [4], "mean (input)": [5]}
-    assert list(_beside(given, both).values()) == [[1], [2], [3], [4], [5]]
+    assert list(beside(given, both).values()) == [[1], [2], [3], [4], [5]]
 
 
 def test_threads_are_answered_as_one_is(run, frame):

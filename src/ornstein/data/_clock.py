@@ -18,6 +18,7 @@ class Clock(eqx.Module):
         column: of the table that the times are in.
         seconds: how long a raw unit is; `None` where times were numbers, and in runs
             of before.
+        has_zone: whether dates had a time zone; `None` likewise.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Clock(eqx.Module):
     unit: float = 1.0
     column: str = "time"
     seconds: float | None = None
+    has_zone: bool | None = None
 
     def __check_init__(self):
         if not (np.isfinite(self.unit) and self.unit > 0):

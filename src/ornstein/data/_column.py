@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from ._cells import Cells, Reading
+from .cells import Cells, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +35,8 @@ class Column:
             other cell has none of their features.
         decimal: what stands before a number's decimals in text, `"."` or `","`.
         date_format: of dates in text, as `strptime` takes it; `None` for ISO's.
+        has_zone: whether dates have a time zone; `None` if some have, and in runs of
+            before, which are equal all the same.
     """
 
     name: str
@@ -44,11 +46,12 @@ class Column:
     categories: tuple[str, ...] = ()
     decimal: str = "."
     date_format: str | None = None
+    has_zone: bool | None = dataclasses.field(default=None, compare=False)
 
     @property
     def reading(self) -> Reading:
         """How its text is read."""
-        return Reading(self.decimal, self.date_format)
+        return Reading(self.decimal, self.date_format, self.has_zone)
 
 
 def column_of(

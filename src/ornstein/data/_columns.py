@@ -16,17 +16,18 @@ import numpy as np
 from jaxtyping import Float
 
 from .._sentence import Sentence
-from ._cells import (
+from ._column import PANDAS_INDEX, Column, column_of, read_column
+from ._error import DataError, nearest
+from .cells import (
     EMPTY,
+    FEW,
     Cells,
     Problem,
     bad_cells,
+    few_values,
     has_no_decimals,
     kind_of,
 )
-from ._column import PANDAS_INDEX, Column, column_of, read_column
-from ._error import DataError, nearest
-from ._few_cells import FEW, few_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,6 +104,7 @@ class TableEncoding:
                 column = column_of(name, cells, rows, own, weights)
                 if column.kind != "category" or column.categories:
                     columns.append(column)
+                    notes += _on_code(name, found.code, where)
                     if column.kind == "number" and has_no_decimals(cells):
                         undecided.add(name)
                     continue
@@ -317,6 +319,16 @@ def check_columns(frame: "pd.DataFrame", names: Sequence[str], where: str) -> No
             f"{where} has no column {', '.join(map(repr, absent))}"
             f"{nearest(absent[0], there)}: its columns are {', '.join(there)}."
         )
+
+
+def _on_code(name: str, code: str | None, where: str) -> list[str]:
+    """A note on numbers that became categories."""
+    if code is None:
+        return []
+    return [
+        f"{where}: column {name!r} was taken for categories, for {code!r} has a zero "
+        "before it, as a code: write numbers without."
+    ]
 
 
 def _left_out(where: str, name: str, reason: str, remedy: str) -> Sentence:

@@ -9,13 +9,12 @@ from jaxtyping import Float, Shaped
 from .._files import UnreadableError, check_regular
 from ._assemble import check_inputs, standardised
 from ._base import Data
-from ._cells import Cells, Reading, bad_cells
 from ._columns import TableEncoding, check_columns
 from ._error import DataError, DataNotFoundError
-from ._few_cells import FEW, few_written
 from ._formulas import unescaped
 from ._source import expanded
 from ._standardise import Standardisation
+from .cells import FEW, Cells, Reading, bad_cells, few_written
 from .images import SUFFIXES, images_below, read_images, unread_notes
 from .tables import read_array, read_frame
 
@@ -95,13 +94,15 @@ def frame_inputs(frame: "pd.DataFrame", data: Data, where: str = "The table") ->
     """A table's rows as the model takes them.
 
     Args:
-        frame: with the columns that `data` learned from, in any order.
+        frame: of pandas', Arrow's or another with `to_pandas`, with the columns that
+            `data` learned from, in any order.
         data: what the model was trained on.
         where: its name, for messages.
 
     Raises:
         DataError: if it cannot be used.
     """
+    frame = as_frame(frame, where)
     if len(data.example_shape) != 1:
         raise DataError(
             f"{where} has rows of numbers and the model learned from examples of shape "
@@ -109,7 +110,6 @@ def frame_inputs(frame: "pd.DataFrame", data: Data, where: str = "The table") ->
         )
     if len(frame) == 0:
         raise DataError(f"{where} has no rows: give at least one.")
-    frame = with_text_names(frame)
     if data.encoding is None:
         raw, notes = _numbers(frame, data, where), []
     else:
@@ -123,12 +123,23 @@ def frame_inputs(frame: "pd.DataFrame", data: Data, where: str = "The table") ->
     return Inputs(found.x, labels, cells, (*notes, *found.notes), frame.index)
 
 
-def with_text_names(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """A table whose columns are called by texts, as a file's are.
+def as_frame(table: Any, where: str) -> "pd.DataFrame":
+    """A table of pandas', whose columns are called by texts, as a file's are.
 
     Args:
-        frame: any.
+        table: of pandas', or one that can become such, as Arrow's can.
+        where: its name, for messages.
+
+    Raises:
+        DataError: for another.
     """
+    import pandas as pd
+
+    frame = table.to_pandas() if hasattr(table, "to_pandas") else table
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(
+            f"{where} is of type {type(table).__name__}: give a pandas table."
+        )
     if all(type(name) is str for name in frame.columns):
         return frame
     return frame.rename(columns=str)

@@ -11,7 +11,7 @@ from ._assemble import check_finite, check_lengths, standardised
 from ._base import Data
 from ._columns import Column, check_columns
 from ._error import DataError, DataNotFoundError, nearest
-from ._inputs import Inputs, array_inputs, frame_inputs, with_text_names
+from ._inputs import Inputs, array_inputs, as_frame, frame_inputs
 from ._source import Source, expanded
 from .images import class_folders, read_labelled_images, unread_notes
 from .tables import class_name, own_labels, read_array, read_frame, with_targets
@@ -85,7 +85,7 @@ def frame_labelled(
     Raises:
         DataError: if it cannot be used.
     """
-    frame = with_text_names(frame)
+    frame = as_frame(frame, where)
     columns = _target_columns(data, where)
     names = [column.name for column in columns]
     absent = [name for name in names if name not in frame.columns]

@@ -85,6 +85,11 @@ def load(
     """
     folder = data_dir or os.environ.get("ORNSTEIN_DATA") or None
     root = None if folder is None else Path(folder)
+    if not isinstance(name, str):
+        raise DataError(
+            f"Data are loaded by name or path, a text, and got {type(name).__name__}: "
+            "write a table to a .parquet file, and give its path."
+        )
     path = expanded(name)
     suffix = path.suffix.lower()
     is_folder = is_image_folder(path) if stream else path.is_dir()

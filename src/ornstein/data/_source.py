@@ -81,6 +81,15 @@ class Source:
             DataNotFoundError: if one is gone.
             DataError: if one has changed.
         """
+        if not self._is_of(self.check_there()):
+            raise self.has_changed()
+
+    def check_there(self) -> list[Path]:
+        """Where files are, as seen from here.
+
+        Raises:
+            DataNotFoundError: if one is gone.
+        """
         paths = [expanded(name) for name in self.paths]
         for path in paths:
             if not path.exists():
@@ -89,8 +98,7 @@ class Source:
                     f"{_seen_from(path)}: put it back to go on with its rows "
                     "(predictions do not need it)."
                 )
-        if not self._is_of(paths):
-            raise self.has_changed()
+        return paths
 
     def is_same(self, other: "Source") -> bool:
         """Whether files read again are what they were.

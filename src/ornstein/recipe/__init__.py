@@ -31,6 +31,7 @@ from ._recipe import Recipe as Recipe
 from ._run_evaluation import RunEvaluation as RunEvaluation
 from ._run_files import (
     SAMPLES as SAMPLES,
+    check_data_there as check_data_there,
     check_kept as check_kept,
     check_own as check_own,
     final_path as final_path,
@@ -45,6 +46,7 @@ from ._run_files import (
 )
 from ._run_prediction import (
     RunPrediction as RunPrediction,
+    beside as beside,
     by_target as by_target,
     numbers_in_units as numbers_in_units,
 )

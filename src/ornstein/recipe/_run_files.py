@@ -147,6 +147,21 @@ def keep_schema(run: RunFolder, data: Data) -> None:
         save_schema(path, data)
 
 
+def check_data_there(run: RunFolder) -> None:
+    """Refuse a run to go on with whose files are not there, before they are read.
+
+    Args:
+        run: which may know nothing of its data yet.
+
+    Raises:
+        DataNotFoundError: if one is gone.
+    """
+    path = schema_path(run)
+    source = load_schema(path).source if path.is_file() else None
+    if source is not None:
+        source.check_there()
+
+
 def keep_tuning(run: RunFolder, table: list[dict[str, Any]]) -> None:
     """Write the table of a search that chose the recipe, before the run begins.
 

@@ -111,7 +111,7 @@ class RunPrediction:
         Args:
             level: the probability of the intervals of numbers.
         """
-        return _beside(self.inputs.labels, self._columns(level))
+        return beside(self.inputs.labels, self._columns(level))
 
     def to_columns_beside(self, level: float = 0.9) -> dict[str, list]:
         """`to_columns`, after the columns of the table that was given.
@@ -120,7 +120,7 @@ class RunPrediction:
             level: the probability of the intervals of numbers.
         """
         given = self.inputs.labels | self.inputs.columns
-        return _beside(given, self._columns(level))
+        return beside(given, self._columns(level))
 
     def _columns(self, level: float) -> dict[str, list]:
         said = prediction_columns(self.padded, self.data, level)
@@ -137,8 +137,13 @@ class RunPrediction:
         return pd.DataFrame(self.to_columns(level), index=self.inputs.index)
 
 
-def _beside(given: dict[str, list], said: dict[str, list]) -> dict[str, list]:
-    """Both; what is given and called as something said is an input by its name."""
+def beside(given: dict[str, list], said: dict[str, list]) -> dict[str, list]:
+    """Both; what is given and called as something said is an input by its name.
+
+    Args:
+        given: columns of a table.
+        said: columns of a prediction of its rows.
+    """
     named: dict[str, list] = {}
     for name, cells in given.items():
         own = name

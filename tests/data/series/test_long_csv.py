@@ -1,5 +1,7 @@
 """Long tables of the user's own: read a second way, and every bad one refused."""
 
+import dataclasses
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,6 +98,55 @@ def test_times_with_a_zone_count_from_one_instant(tmp_path):
     origin = "2024-01-01T01:00:00+01:00"
     table = read(tmp_path, text, series=None, time_unit="hours", origin=origin)
     np.testing.assert_allclose(table.ts, [[0, 6]], atol=1e-12)
+
+
+HOURS = {
+    "zone": "2024-01-{:02d}T06:00:00Z",
+    "no zone": "2024-01-{:02d}T06:00:00",
+    "numbers": "{:d}",
+}
+
+
+@pytest.fixture(scope="module")
+def clocks(tmp_path_factory):
+    """Of runs that count hours from the first of the month, six o'clock."""
+    folder, found = tmp_path_factory.mktemp("clocks"), {}
+    for name, form in HOURS.items():
+        rows = [f"{form.format(day)},{day % 3}" for day in range(1, 9)]
+        path = folder / f"{name}.csv"
+        path.write_text("\n".join(["t,a", *rows, ""]))
+        options = {"time": "t", "value": "a", "time_unit": "hours"}
+        found[name] = od.load_series_csv(path, **options).clock
+    return found
+
+
+@pytest.mark.parametrize("given", HOURS)
+@pytest.mark.parametrize("learned", HOURS)
+def test_a_clock_counts_as_training_did(learned, given, clocks, tmp_path):
+    """Catches (seen) days where training had hours, and zones that are taken off."""
+    rows = [f"{HOURS[given].format(day)},1" for day in (3, 5)]
+    text = "\n".join(["t,a", *rows, ""])
+    how = {"series": None, "clock": clocks[learned]}
+    if learned != given:
+        what = "time zone, and the model learned from dates with (no|a) time zone"
+        match = "the model learned from" if "numbers" in (learned, given) else what
+        with pytest.raises(od.DataError, match=match):
+            read(tmp_path, text, **how)
+        return
+    table = read(tmp_path, text, **how)
+    expected = [3, 5] if given == "numbers" else [48, 96]
+    np.testing.assert_allclose(table.ts, [expected])
+    assert table.origin == clocks[learned].origin
+
+
+def test_a_clock_of_before_takes_all_dates(clocks, tmp_path):
+    """Which did not know of time zones."""
+    clock = dataclasses.replace(clocks["no zone"], has_zone=None)
+    for name in ("zone", "no zone"):
+        rows = [f"{HOURS[name].format(day)},1" for day in (3, 5)]
+        text = "\n".join(["t,a", *rows, ""])
+        table = read(tmp_path, text, series=None, clock=clock)
+        np.testing.assert_allclose(table.ts, [[48, 96]])
 
 
 def test_large_times_count_from_the_first_of_the_table(tmp_path):

@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+import unicodedata
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import ornstein.data as od
@@ -381,6 +383,95 @@ def test_classes_of_large_numbers_keep_their_names(tmp_path):
     assert data.class_names == ("1234567", "1234568")
 
 
+def saved(folder, frame, door):
+    if door == "csv":
+        frame.to_csv(folder / "own.csv", index=False)
+        return folder / "own.csv"
+    frame.to_parquet(folder / "own.parquet", index=False)
+    return folder / "own.parquet"
+
+
+DOORS = {"csv": False, "parquet": False, "streamed": True}
+ZEROS = ["01", "1", "02"]
+CLASSES = {
+    "zeros": (ZEROS, ("01", "02", "1")),
+    "zeros, of pandas' categories": (pd.Categorical(ZEROS), ("01", "02", "1")),
+    "numbers of pandas' categories": (pd.Categorical(["7", "8", "9"]), tuple("789")),
+    "beyond doubles": ([2**53, 2**53 + 1, 7], ("7", *map(str, (2**53, 2**53 + 1)))),
+    "unsigned": (np.array([2**63 + 1, 5, 7], "u8"), ("5", "7", str(2**63 + 1))),
+    "beyond 64 bits": ([str(10**20), "5", "7"], ("5", "7", str(10**20))),
+    "of both signs": ([str(2**63), "-5", "7"], ("-5", "7", str(2**63))),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_are_those_of_the_file(name, door, tmp_path):
+    """Catches (seen) 01 and 1 that are one class, and a class that no file has."""
+    given, expected = CLASSES[name]
+    frame = pd.DataFrame({"y": given})
+    frame = pd.concat([frame] * 40, ignore_index=True).assign(x=np.arange(120) % 7)
+    path = saved(tmp_path, frame, door)
+    data = load(path, target="y", stream=DOORS[door], task="classification")
+    assert data.class_names == expected
+    later = frame.iloc[:3].assign(x=[1, 2, 4])
+    labels = od.frame_labelled(later, data).y
+    assert [data.class_names[n] for n in labels] == list(map(str, given))
+
+
+def test_a_target_with_zeros_before_it_can_be_numbers(tmp_path):
+    """Catches a regression that a code, or pandas' category, turns into a refusal."""
+    frame = pd.DataFrame({"x": np.arange(90) % 7, "y": [f"{i:03d}" for i in range(90)]})
+    path = saved(tmp_path, frame, "csv")
+    with pytest.raises(od.DataError, match="'000' has a zero .* or regression"):
+        load(path, target="y")
+    assert load(path, target="y", task="regression").y_scaling.mean == pytest.approx(
+        44.5, abs=9
+    )
+    data = load(saved(tmp_path, frame.assign(y=frame.y.str[:2]), "csv"), target="y")
+    assert data.class_names == tuple(f"0{i}" for i in range(9))
+    assert any("`task` regression takes it" in str(note) for note in data.notes)
+    path = saved(tmp_path, frame.assign(y=pd.Categorical(frame.y.str[2:])), "parquet")
+    data = load(path, target="y")
+    assert data.class_names == tuple("0123456789")
+    assert any("for pandas has categories" in str(note) for note in data.notes)
+    data = load(path, target="y", task="regression")
+    assert data.class_names == ()
+    frame.loc[frame.index % 3 == 0, "y"] = "Ulm"
+    data = load(saved(tmp_path, frame.assign(y=frame.y.str[:2]), "csv"), target="y")
+    assert "Ul" in data.class_names
+    assert not any("taken for" in note for note in data.notes)
+
+
+COLUMNS = {
+    "zeros": (["01", "1", "10"], "category"),
+    "zeros and a word": (["01", "1", "10", "x"], "category"),
+    "zeros of pandas": (pd.Categorical(["01", "1"]), "category"),
+    "numbers of pandas": (pd.Categorical(["1", "2"]), "category"),
+    "whole numbers of pandas": (pd.Categorical([1, 2]), "number"),
+    "decimals": (["0.5", "0.25", "1"], "number"),
+    "decimals of one width": (["00.5", "10.2", "03"], "number"),
+    "commas": (["0,5", "00,2", "3"], "number"),
+    "nothing": (["0", "1", "-0"], "number"),
+    "days": (["2024-01-31", "2023-02-07"], "date"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_code_is_a_category(name, tmp_path):
+    """Catches (seen) features 01 and 1 that are one number."""
+    cells, kind = COLUMNS[name]
+    frame = pd.concat([pd.DataFrame({"a": cells})] * 40, ignore_index=True)
+    frame["y"] = np.arange(len(frame)) / 3
+    data = load(saved(tmp_path, frame, "parquet"), target="y", task="regression")
+    (column,) = data.encoding.columns
+    assert column.kind == kind
+    if kind == "category":
+        assert set(column.categories) == set(cells)
+    is_said = any("zero before it" in note for note in data.notes)
+    assert is_said == (name in ("zeros", "zeros and a word"))
+
+
 def test_training_rows_are_no_test(tmp_path):
     path = write(tmp_path, [f"{i},{i}.5" for i in range(30)], "x,y")
     copy = tmp_path / "copy.csv"
@@ -493,6 +584,47 @@ def test_tables_in_memory(name, tmp_path):
         od.frame_inputs(frame, data)
 
 
+class OfAnotherLibrary:
+    columns = ("0", "y")
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def to_pandas(self):
+        return self.frame
+
+
+@pytest.mark.parametrize("kind", [pa.Table.from_pandas, OfAnotherLibrary])
+def test_tables_of_other_libraries(kind, tmp_path):
+    """Catches (seen) an AttributeError of Arrow's."""
+    data = load(write(tmp_path, [f"{i},{i}.5" for i in range(30)], "0,y"), target="y")
+    frame = pd.DataFrame({"0": [5, 6], "y": [1.5, 2.5]})
+    found, ours = od.frame_labelled(kind(frame), data), od.frame_labelled(frame, data)
+    np.testing.assert_array_equal(found.inputs.x, ours.inputs.x)
+    np.testing.assert_array_equal(found.y, ours.y)
+    for read in (od.frame_inputs, od.frame_labelled):
+        with pytest.raises(od.DataError, match="of type ndarray: give a pandas table"):
+            read(frame.to_numpy(), data)
+
+
+@pytest.mark.parametrize(("learned", "given"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_names_in_another_unicode_form_are_said(learned, given, tmp_path):
+    """Catches (seen) "no column 'Größe' (did you mean 'Größe'?)"."""
+    names = {form: unicodedata.normalize(form, "Größe") for form in (learned, given)}
+    rows = [f"{i},{i}.5" for i in range(30)]
+    data = load(write(tmp_path, rows, f"{names[learned]},y"), target="y")
+    match = rf"in another Unicode form: bring it to {learned}\): its"
+    with pytest.raises(od.DataError, match=match):
+        od.frame_inputs(pd.DataFrame({names[given]: [1.0]}), data)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_table_in_memory_is_no_name():
+    """Catches (seen) a TypeError of pathlib's."""
+    with pytest.raises(od.DataError, match="a text, and got DataFrame: write"):
+        od.load(pd.DataFrame({"x": [1.0], "y": [2.0]}), target="y")
+
+
 def test_arrow_dates_are_dates(tmp_path):
     rows = [f"2024-01-{1 + i % 28:02d},{i}.5" for i in range(30)]
     data = load(write(tmp_path, rows, "a,y"), target="y")
@@ -503,6 +635,37 @@ def test_arrow_dates_are_dates(tmp_path):
         np.testing.assert_array_equal(
             od.frame_inputs(frame, data).x, od.read_inputs(path, data).x
         )
+
+
+DATES = {
+    "text": [f"2024-01-{day:02d}T06:00:00" for day in range(1, 29)],
+    "days": [f"2024-01-{day:02d}" for day in range(1, 29)],
+    "zoned text": [f"2024-01-{day:02d} 06:00+01:00" for day in range(1, 29)],
+    "pandas": pd.date_range("2024-01-01", periods=28),
+    "zoned pandas": pd.date_range("2024-01-01", periods=28, tz="Europe/Vienna"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("learned", DATES)
+def test_dates_have_a_time_zone_or_none(learned, door, tmp_path):
+    """Catches (seen) hours by which dates are moved where training had no zone."""
+    frame = pd.DataFrame({"d": DATES[learned], "y": np.arange(28) / 3})
+    if door == "streamed" and "pandas" not in learned:
+        frame["d"] = pd.to_datetime(frame["d"])
+    data = load(saved(tmp_path, frame, door), target="y", stream=DOORS[door])
+    before = dataclasses.replace(data.encoding.columns[0], has_zone=None)
+    encoding = od.TableEncoding((before,))
+    assert encoding.columns == data.encoding.columns
+    for given, dates in DATES.items():
+        for number in (3, 84):
+            asked = pd.DataFrame({"d": list(dates) * 3})[:number]
+            encoding.apply(asked, "t")  # a run of before
+            if ("zoned" in given) == ("zoned" in learned):
+                data.encoding.apply(asked, "t")
+                continue
+            with pytest.raises(od.DataError, match=r"row 0.* time zone, where train"):
+                data.encoding.apply(asked, "t")
 
 
 def test_dashes_and_days(tmp_path):

@@ -16,6 +16,7 @@ from ...prediction import predict
 from ...recipe import (
     Keys,
     TrainedRun,
+    beside,
     by_target,
     is_told_by_series,
     learned_span,
@@ -203,7 +204,7 @@ class Predict:
         refuse_non_finite_predictions(prediction)
         numbers = numbers_in_units(prediction, data, self.interval)
         by_row = {name: inputs.in_file_order(v) for name, v in numbers.items()}
-        columns = inputs.columns | by_target(by_row, data)
+        columns = beside(inputs.columns, by_target(by_row, data))
         if self.figure is None:
             return columns, {}
         is_own, names = inputs.is_own, inputs.names

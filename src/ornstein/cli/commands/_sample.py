@@ -14,6 +14,7 @@ from ...recipe import (
     Keys,
     Prepared,
     SampleRecipe,
+    check_data_there,
     check_kept,
     check_members,
     check_own,
@@ -114,6 +115,7 @@ class Sample:
             with lock_folder(run.path):  # first: its recipe may be replaced
                 recipe = read_sample_recipe(run)
                 check_kept(run)
+                check_data_there(run)
                 prepared = prepare(recipe.recipe)
                 keep_schema(run, prepared.data)
                 check_own(run)

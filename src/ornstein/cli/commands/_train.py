@@ -18,6 +18,7 @@ from ...recipe import (
     PresetName,
     Recipe,
     SampleRecipe,
+    check_data_there,
     check_handed_over,
     check_kept,
     hand_over,
@@ -180,6 +181,7 @@ class Train:
         with lock_folder(run.path):  # first: its recipe may be replaced
             recipe = read_recipe(run)
             check_kept(run)
+            check_data_there(run)
             prepared = prepare(recipe)
             keep_schema(run, prepared.data)
             say_data(prepared.data, terminal)

@@ -8,13 +8,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from ..._sentence import Sentence
+from .._clock import Clock
 from .._error import DataError, nearest
 from .._series import Series, later_times
 from .._source import expanded
 from .._standardise import Standardisation
 from ..tables import read_table
 from ._assemble_series import Sequences, scaled_series
-from ._long_times import LongTimes, read_times
+from ._long_times import LongTimes, read_times, read_times_by
 from ._long_values import read_names, read_values
 
 
@@ -32,6 +33,7 @@ class LongTable(NamedTuple):
         feature_names: of the value columns.
         origin: the date that is time 0; `None` where times are numbers.
         notes: what was decided without the user.
+        has_zone: whether dates had a time zone; `None` where times are numbers.
     """
 
     ts: Float[np.ndarray, "rows times"]
@@ -41,6 +43,7 @@ class LongTable(NamedTuple):
     feature_names: tuple[str, ...]
     origin: str | None
     notes: tuple[str, ...]
+    has_zone: bool | None = None
 
     @property
     def is_own(self) -> Bool[np.ndarray, "rows times"]:
@@ -68,6 +71,7 @@ def read_long_csv(
     series: str | None = None,
     time_unit: str = "days",
     origin: str | None = None,
+    clock: Clock | None = None,
 ) -> LongTable:
     """Read a long table, checked.
 
@@ -84,20 +88,25 @@ def read_long_csv(
         time_unit: of times that are dates: `"seconds"`, `"minutes"`, `"hours"`,
             `"days"` or `"weeks"`, counted from `origin`.
         origin: the date that is time 0, where times are dates; `None` takes the
-            earliest of the file. To continue a file that a model learned from, give
-            the origin of that file.
+            earliest of the file.
+        clock: of the data that a model learned from, to continue these: it says unit
+            and origin, in the place of the two above.
 
     Raises:
         DataNotFoundError: if there is no such file.
         DataError: for a column that is not there, times that are no numbers and no
             dates, of mixed type, unsorted or repeated within a series, a series of one
-            point or without any value, and values that are no finite numbers.
+            point or without any value, and values that are no finite numbers; with
+            a clock, also for times of another kind than its own.
     """
     path = expanded(path)
     frame = read_table(path, text_columns=[series] if series else [])
     values = [value] if isinstance(value, str) else list(value)
     _check_columns(path, frame.column_names, time, series, values)
-    times = read_times(frame, time, path, unit=time_unit, origin=origin)
+    if clock is None:
+        times = read_times(frame, time, path, unit=time_unit, origin=origin)
+    else:
+        times = read_times_by(clock, frame, time, path, unit=time_unit)
     features = np.stack([read_values(frame, name, path) for name in values], axis=1)
     if series is None:
         names, codes = ("",), np.zeros(frame.num_rows, int)
@@ -177,7 +186,7 @@ def _side_by_side(
         values[row, :length] = features[cells]
         start = own[0]  # large times would be rounded as the model's are not
         ts[row, length:] = start + later_times(own - start, shape[1] - length)
-    return LongTable(ts, values, lengths, names, (), times.origin, ())
+    return LongTable(ts, values, lengths, names, (), times.origin, (), times.has_zone)
 
 
 def _check_times(

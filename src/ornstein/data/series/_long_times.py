@@ -9,6 +9,7 @@ import pyarrow as pa
 from jaxtyping import Float
 
 from ..._sentence import Sentence
+from .._clock import Clock
 from .._error import DataError, nearest
 
 TIME_UNITS = {
@@ -30,11 +31,13 @@ class LongTimes(NamedTuple):
         ts: one for each row of the table.
         origin: the date that is time 0; `None` where times were numbers.
         notes: what was decided without the user.
+        has_zone: whether dates had a time zone; `None` where times were numbers.
     """
 
     ts: Float[np.ndarray, " cells"]
     origin: str | None
     notes: tuple[str, ...]
+    has_zone: bool | None = None
 
 
 def read_times(
@@ -70,6 +73,44 @@ def read_times(
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _plain_numbers(cells, column, path, origin)
     raise _no_times(cells, column, path)
+
+
+def read_times_by(
+    clock: Clock, frame: pa.Table, column: str, path: Path, *, unit: str
+) -> LongTimes:
+    """The times of a long table, as a model that learned from another counts them.
+
+    Args:
+        clock: of the data that it learned from.
+        frame: the table.
+        column: of times.
+        path: the table's file, for messages.
+        unit: of times that are dates, where the clock does not know it.
+
+    Raises:
+        DataError: for what `read_times` refuses, numbers where the clock has dates, and
+            dates with a time zone where it has none; or the reverse.
+    """
+    known = (name for name, seconds in TIME_UNITS.items() if seconds == clock.seconds)
+    unit = next(known, unit)
+    found = read_times(frame, column, path, unit=unit, origin=None)
+    if (clock.origin is None) != (found.origin is None):
+        theirs, ours = "numbers", "dates"
+        if clock.origin is not None:
+            theirs, ours = ours, theirs
+        raise DataError(
+            f"{path}: the times of column {column!r} are {ours}, and the model learned "
+            f"from {theirs}: give {theirs} that count as the training table's do."
+        )
+    if clock.has_zone is not None and clock.has_zone != found.has_zone:
+        theirs, ours = ("a", "no") if clock.has_zone else ("no", "a")
+        raise DataError(
+            f"{path}: the dates of column {column!r} have {ours} time zone, and the "
+            f"model learned from dates with {theirs} time zone: write them likewise."
+        )
+    if clock.origin is None:
+        return found
+    return read_times(frame, column, path, unit=unit, origin=clock.origin)
 
 
 def _plain_numbers(
@@ -112,7 +153,8 @@ def _dates(
         "{}: the times of column {!r} are {} since {}; {time_unit} names another unit.",
         *(str(path), column, unit, str(said)),
     )
-    return LongTimes(ts, str(said), (note,))
+    has_zone = getattr(cells.type, "tz", None) is not None
+    return LongTimes(ts, str(said), (note,), has_zone)
 
 
 def _origin(origin: str) -> np.int64:

@@ -78,7 +78,14 @@ def load_series_csv(
     options = {
         "standardise": standardise,
         "feature_names": table.feature_names,
-        "clock": Clock(counted, table.origin, start, column=time, seconds=seconds),
+        "clock": Clock(
+            counted,
+            table.origin,
+            start,
+            column=time,
+            seconds=seconds,
+            has_zone=table.has_zone,
+        ),
     }
     if hold_out_by == "time":
         train, validation, test = _by_time(table, test_fraction, validation_fraction)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int
 
-from .._cells import EMPTY, Cells
+from ..cells import EMPTY, Cells
 
 _DAY = 86_400e6  # microseconds
 

@@ -7,14 +7,15 @@ texts are counted until there are 100,000 different ones, which are names then.
 
 import abc
 import collections
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float
 
-from .._cells import EMPTY, reason_of_name
 from .._column import Column, common_categories
 from .._error import DataError
+from ..cells import EMPTY, reason_of_name
 from ._cells import as_numbers, as_texts
 from ._moments import Moments
 from ._parquet import NO_KIND, RowGroup
@@ -84,10 +85,13 @@ class SeenNumbers(AbstractSeen):
         self.given = Moments.none()
         self.num_rows = 0
         self.looked_at: list[Float[np.ndarray, " some"]] = []
+        self.zoned: set[bool] = set()
 
     def add(self, column: pa.ChunkedArray, group: RowGroup, rows: np.ndarray) -> None:
         """See `AbstractSeen.add`."""
         values = as_finite(column, self.kind, self.name, group, rows)
+        if self.kind == "date":
+            self.zoned.add(getattr(column.type, "tz", None) is not None)
         self.given = self.given.with_more(Moments.of(values))
         first = -self.num_rows % self.every
         self.looked_at.append(values[first :: self.every].copy())
@@ -117,7 +121,9 @@ class SeenNumbers(AbstractSeen):
         else:
             fill = float(np.nanmedian(values))
         has_gaps = bool(self.given.count < self.num_rows)
-        return Column(self.name, self.kind, fill, has_gaps)  # type: ignore[arg-type]
+        kind: Any = self.kind
+        has_zone = next(iter(self.zoned)) if len(self.zoned) == 1 else None
+        return Column(self.name, kind, fill, has_gaps, has_zone=has_zone)
 
     def moments(self, column: Column) -> list[Moments]:
         """See `AbstractSeen.moments`."""

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float, Shaped
 
-from .._cells import is_empty_text
 from .._column import Column
 from .._error import DataError
+from ..cells import is_empty_text
 from ..tables import MOST_CLASSES, own_labels, own_targets
 from ._cells import as_numbers, by_number
 from ._moments import Moments

@@ -1,15 +1,15 @@
 """The column, or columns, of a user's table that are to be predicted."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Shaped
 
 from ..._sentence import Sentence
-from .._cells import Cells, Problem, bad_cells, kind_of
 from .._columns import Column, with_separator
 from .._error import DataError, nearest
+from ..cells import Cells, Kind, Problem, Reading, bad_cells, decimal_of, kind_of
 from ._targets import Target, class_name, read_target
 
 if TYPE_CHECKING:
@@ -61,10 +61,11 @@ def own_targets(
     """
     what = f"{where}: target {', '.join(targets)}"
     if len(targets) == 1:
-        column = _seen(frame, targets[0], task, where)
+        column, notes = _seen(frame, targets[0], task, where)
         values = _as_they_are(frame, column)
-        return read_target(values, what, task), (column,)
-    columns = tuple(_seen(frame, name, "regression", where) for name in targets)
+        found = read_target(values, what, task)
+        return found._replace(notes=[*notes, *found.notes]), (column,)
+    columns = tuple(_seen(frame, name, "regression", where)[0] for name in targets)
     return read_target(_numbers(frame, columns, where), what, task), columns
 
 
@@ -101,12 +102,15 @@ def own_labels(
     return np.array([numbers[name] for name in names])
 
 
-def _seen(frame: "pd.DataFrame", name: str, task: str | None, where: str) -> Column:
-    """What a target's column is, and how its text is read."""
-    found = kind_of(Cells(with_separator(frame, name)))
+def _seen(
+    frame: "pd.DataFrame", name: str, task: str | None, where: str
+) -> tuple[Column, list[str]]:
+    """What a target's column is and how its text is read; and notes."""
+    cells = Cells(with_separator(frame, name))
+    found = kind_of(cells)
     if isinstance(found, Problem):
         if task == "classification":
-            return Column(name, "category")
+            return Column(name, "category"), []
         raise DataError(
             Sentence(
                 "{}: target {}: correct the cells{}.",
@@ -118,20 +122,34 @@ def _seen(frame: "pd.DataFrame", name: str, task: str | None, where: str) -> Col
             )
         )
     if found.kind == "date":
-        return Column(name, "category")
-    is_named = found.kind == "category" and found.reason_to_leave_out is not None
-    if is_named and task is None:
+        return Column(name, "category"), []
+    reading = Reading(decimal_of(cells))
+    are_numbers = bad_cells(cells, "number", reading) is None
+    if found.kind == "category" and are_numbers and task == "regression":
+        found = Kind("number", reading)
+    is_category = found.kind == "category"
+    if is_category and found.reason_to_leave_out is not None and task is None:
         raise DataError(
             Sentence(
                 "{}: target {!r} cannot be classes: {}; correct the cells, or give "
-                "{task} classification.",
+                "{task} classification{}.",
                 where,
                 name,
                 found.reason_to_leave_out,
+                ", or regression" if are_numbers else "",
             )
         )
-    kind = found.kind
-    return Column(name, kind, **found.reading._asdict())  # type: ignore[arg-type]
+    notes = []
+    if is_category and are_numbers and task is None:
+        text = (
+            "{}: target {} was taken for classification, for {}; {task} regression "
+            "takes it for regression."
+        )
+        code = f"{found.code!r} has a zero before it, as a code"
+        why = "pandas has categories" if found.code is None else code
+        notes.append(Sentence(text, where, name, why))
+    kind: Any = found.kind
+    return Column(name, kind, **found.reading._asdict()), notes
 
 
 def _as_they_are(frame: "pd.DataFrame", column: Column) -> Shaped[np.ndarray, " rows"]:
@@ -150,11 +168,25 @@ def _as_they_are(frame: "pd.DataFrame", column: Column) -> Shaped[np.ndarray, " 
         return np.where(is_known, known, cells.texts.to_numpy().astype(str))
     if np.isnan(values).any():  # other rows', of which it will be said
         return cells.categories().to_numpy().astype(str)
-    is_whole = pd.api.types.is_integer_dtype(cells.column) or (
-        not pd.api.types.is_numeric_dtype(cells.column)
-        and cells.texts.str.fullmatch(_WHOLE).all()
-    )
-    return values.astype(np.int64) if is_whole else values
+    if pd.api.types.is_integer_dtype(cells.column):
+        is_unsigned = pd.api.types.is_unsigned_integer_dtype(cells.column)
+        return cells.column.to_numpy(np.uint64 if is_unsigned else np.int64)
+    is_text = not pd.api.types.is_numeric_dtype(cells.column)
+    if is_text and cells.texts.str.fullmatch(_WHOLE).all():
+        return _exact(list(map(int, cells.texts)))
+    return values
+
+
+def _exact(values: list[int]) -> Shaped[np.ndarray, " rows"]:
+    """As NumPy's whole numbers: doubles would be others beyond 2^53.
+
+    As Python's, where neither type of 64 bits holds all of them.
+    """
+    lowest, highest = min(values), max(values)
+    for kind in (np.int64, np.uint64):
+        if np.iinfo(kind).min <= lowest and highest <= np.iinfo(kind).max:
+            return np.array(values, kind)
+    return np.array(values, object)
 
 
 def _numbers(

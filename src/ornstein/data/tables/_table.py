@@ -12,11 +12,11 @@ from ..._sentence import Sentence
 from .._assemble import COLUMNS, assemble, check_inputs, check_scaling
 from .._base import Data, Split
 from .._columns import Column, TableEncoding, with_separator
-from .._decimal_mark import decimal_mark
 from .._error import DataError, nearest
 from .._hold_out import hold_out
 from .._source import Source
 from .._standardise import Standardisation, in_standard_units
+from ..cells import decimal_mark
 from ._frame import read_frame
 from ._own_targets import own_labels, own_targets, with_targets
 

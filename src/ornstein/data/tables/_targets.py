@@ -38,7 +38,8 @@ def read_target(
     taken for classes if it has few different ones, which a note then says.
 
     Args:
-        values: the target, (rows,) or (rows, outputs).
+        values: the target, (rows,) or (rows, outputs); objects are whole numbers of
+            Python's, which NumPy's do not hold.
         what: its name in messages.
         task: `"classification"` or `"regression"`, or `None` to decide here.
 
@@ -52,13 +53,13 @@ def read_target(
             f"{what} has shape {values.shape}; give (rows,) or (rows, outputs), with "
             "at least one row."
         )
-    is_number = values.dtype.kind in "iuf"
+    is_number = values.dtype.kind in "iufO"
     check_finite(values, what)
     notes = []
     single = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if task is None:
         task = "regression" if values.dtype.kind == "f" else "classification"
-        if values.dtype.kind in "iu":
+        if values.dtype.kind in "iuO":
             count = len(np.unique(values))
             few = single.ndim == 1 and count <= _MAX_CLASSES
             task = "classification" if few else "regression"
@@ -97,7 +98,7 @@ def read_target(
     return Target(y, [class_name(c) for c in classes], notes)
 
 
-def class_name(value: np.generic) -> str:
+def class_name(value: np.generic | int) -> str:
     """Of a class, which a file may have as a number, a truth or text."""
     is_whole = isinstance(value, np.floating) and float(value).is_integer()
     return str(int(value)) if is_whole else str(value)

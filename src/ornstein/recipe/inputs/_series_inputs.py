@@ -75,8 +75,7 @@ def read_series(path: str | Path, recipe: Recipe, data: Data) -> SeriesInputs:
         data: what the model learned from.
 
     Raises:
-        DataError: if it cannot be used: see `read_long_csv`; if its times are dates
-            and those of training were numbers, or the reverse; if they lie too far
+        DataError: if it cannot be used: see `read_long_csv`; if its times lie too far
             apart; or before the beginning of the single path that the run learned.
     """
     path = expanded(path)
@@ -92,8 +91,13 @@ def read_series(path: str | Path, recipe: Recipe, data: Data) -> SeriesInputs:
         series = "series"
     values = data.feature_names or _default_names(data.num_outputs)
     columns = {"time": time, "series": series, "value": list(values)}
-    table = _on_training_dates(path, columns, recipe, data)
     clock = data.clock
+    table = read_long_csv(
+        path,
+        **columns,  # type: ignore[arg-type]
+        time_unit=recipe.series.time_unit,
+        clock=clock or Clock(time),
+    )
     ts = table.ts if clock is None else clock.apply(table.ts)
     span, also = learned_span(recipe, data), ()
     if span is not None:
@@ -184,25 +188,6 @@ def _observed_until(x: Series, span: Span) -> Series:
     is_until = (ts <= span.last) | is_near(ts, span.last, span.gap)
     mask = np.broadcast_to(is_until[..., None], x.mask.shape)
     return Series(x.ts, x.values, mask)
-
-
-def _on_training_dates(
-    path: Path, columns: dict, recipe: Recipe, data: Data
-) -> LongTable:
-    """Times are counted from the origin that those of training have."""
-    unit = recipe.series.time_unit
-    table = read_long_csv(path, **columns, time_unit=unit)
-    origin = None if data.clock is None else data.clock.origin
-    if (origin is None) != (table.origin is None):
-        theirs, ours = ("numbers", "dates") if origin is None else ("dates", "numbers")
-        raise DataError(
-            f"{path}: the times of column {columns['time']!r} are {ours}, and the "
-            f"model learned from {theirs}: give {theirs} that count as the training "
-            "table's do."
-        )
-    if origin is None or origin == table.origin:
-        return table
-    return read_long_csv(path, **columns, time_unit=unit, origin=origin)
 
 
 def _default_names(num_features: int) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._formulas import unescaped
 from ._cells import EMPTY, Reading, is_empty_text
-from ._formulas import unescaped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ def few_values(cells: "pd.Series", kind: str, reading: Reading) -> Any | None:
     if kind == "category":
         read = (EMPTY if is_empty_text(text) else unescaped(text) for text in texts)
         return np.array(list(read), object)
-    is_iso = reading.date_format is None
+    is_iso = reading.date_format is None and not reading.has_zone
     if not is_iso or not all(map(_ISO.fullmatch, texts)):
         return None
     try:

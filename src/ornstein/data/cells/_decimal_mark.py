@@ -5,15 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ._cells import (
-    Cells,
-    Kind,
-    Reading,
-    decimal_of,
-    has_no_decimals,
-    is_date_like,
-    kind_of,
-)
+from ._cells import Cells, Reading, is_date_like
+from ._kinds import Kind, decimal_of, has_no_decimals, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
