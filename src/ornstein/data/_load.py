@@ -26,7 +26,7 @@ _TABLES = (".csv", ".parquet")
 
 
 def load(
-    name: str,
+    name: str | Path,
     *,
     data_dir: str | Path | None = None,
     split: int = 0,
@@ -85,11 +85,12 @@ def load(
     """
     folder = data_dir or os.environ.get("ORNSTEIN_DATA") or None
     root = None if folder is None else Path(folder)
-    if not isinstance(name, str):
+    if not isinstance(name, str | Path):
         raise DataError(
-            f"Data are loaded by name or path, a text, and got {type(name).__name__}: "
-            "write a table to a .parquet file, and give its path."
+            f"Data are loaded by name or path, and got {type(name).__name__}: write a "
+            "table to a .parquet file, and give its path."
         )
+    name = str(name)
     path = expanded(name)
     suffix = path.suffix.lower()
     is_folder = is_image_folder(path) if stream else path.is_dir()

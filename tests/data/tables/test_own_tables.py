@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -621,8 +622,16 @@ def test_names_in_another_unicode_form_are_said(learned, given, tmp_path):
 @pytest.mark.usefixtures("unchecked")
 def test_a_table_in_memory_is_no_name():
     """Catches (seen) a TypeError of pathlib's."""
-    with pytest.raises(od.DataError, match="a text, and got DataFrame: write"):
+    with pytest.raises(od.DataError, match="path, and got DataFrame: write"):
         od.load(pd.DataFrame({"x": [1.0], "y": [2.0]}), target="y")
+
+
+def test_a_file_may_be_given_as_a_path(tmp_path):
+    """Catches (seen) an AttributeError."""
+    file = write(tmp_path, [f"{i},{i}.5" for i in range(30)], "a,y")
+    by_name, by_path = (od.load(f(file), target="y") for f in (str, Path))
+    np.testing.assert_array_equal(by_name.train.x, by_path.train.x)
+    assert by_name.name == by_path.name
 
 
 def test_arrow_dates_are_dates(tmp_path):
