@@ -169,7 +169,9 @@ def test_every_form_is_tried_above():
         with recorded_convs() as calls:
             conv = functools.partial(conv2d, stride=stride, padding=padding)
             shapes = (*images, channels[0]), (taps, taps, *channels)
-            jax.eval_shape(conv, *(jax.ShapeDtypeStruct(s, float) for s in shapes))
+            jax.eval_shape(
+                conv, *(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes)
+            )
         geometry, *what, _ = calls[0]
         met |= {
             (face, name)
