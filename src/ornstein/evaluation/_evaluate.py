@@ -15,6 +15,7 @@ from ..likelihood import (
     AbstractLocationScaleLikelihood,
     Bernoulli,
     Targets,
+    WeightedTargets,
     of_one_value,
 )
 from ..prediction import Prediction
@@ -154,6 +155,11 @@ def component_diversity(prediction: Prediction, num_strata: int) -> dict[str, fl
 
 
 def _check_targets(prediction: Prediction, y: PyTree[Targets]):
+    if isinstance(y, WeightedTargets):
+        raise ValueError(
+            "Scores count each row once, and these targets have weights: give the "
+            "targets alone (`y.y`), or rows as often as they count."
+        )
     prediction.likelihood.check_targets(y, prediction.num_outputs)
     if y.shape[0] != prediction.num_rows:
         raise ValueError(
