@@ -8,7 +8,8 @@ each of whose truths is a draw $k$ of the S, held against the mixture of all oth
     F_-k = (S F - F_k) / (S - 1).
 
 The share then lies between 0 and 1, has the mean and variance of these, and a long tail
-on the side where there is room: that of the beta distribution which has both. Draws
+on the side where there is room: that of the beta distribution which has both, or of
+independent rows (the exact binomial tail, which few rows ask for) if it is more. Draws
 that helped to make the bands would be held too often, and all alike.
 
 A series has a path of its own, and no draw is the truth of two. Its $w_i$ values can be
@@ -23,7 +24,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import betainc, betaincc, ndtr
+from scipy.special import bdtr, bdtrc, betainc, betaincc, ndtr
 
 from .._tree import in_single
 from .._types import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
@@ -89,6 +90,7 @@ def coverages_of(
         by_chance = max(
             float(np.mean(as_far)) if law.simulated.size else 0.0,
             _beta_tail(share, law.mean, variance, num_rows),
+            _binomial_tail(share, law.mean, num_rows),
         )
         error = math.sqrt(variance)
         found.append(Coverage(share, law.mean, error, by_chance, inside.size))
@@ -162,6 +164,15 @@ def _beta_tail(share: float, mean: float, variance: float, num_rows: int) -> flo
     if share < mean:
         return float(betainc(a, b, min(share + half, 1.0)))
     return float(betaincc(a, b, max(share - half, 0.0)))
+
+
+def _binomial_tail(share: float, mean: float, rows: int) -> float:
+    """How often so few of independent rows are held, or so many."""
+    held = share * rows  # whole, of one column
+    held = round(held) if math.isclose(held, round(held), abs_tol=1e-6) else held
+    if share < mean:
+        return float(bdtr(math.floor(held), rows, mean))
+    return float(bdtrc(math.ceil(held) - 1, rows, mean))
 
 
 def _of_series(prediction: Prediction, y: Series, level: float) -> Coverage:

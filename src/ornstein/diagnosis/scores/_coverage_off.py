@@ -1,9 +1,6 @@
 """Bands that hold fewer targets, or more, than they say."""
 
-import math
 from typing import Literal, TypeAlias
-
-from scipy.special import bdtr, bdtrc
 
 from ..._sentence import Choice, Sentence
 from ...likelihood import AbstractLocationScaleLikelihood
@@ -28,10 +25,9 @@ def coverage_off(evidence: Evidence) -> CheckResult:
     """Count the targets in the 50, 90 and 95 % bands.
 
     A band is off if its share is more than two points from what a right posterior's
-    would hold (see `coverages_of`), and if one of three would be so by chance in less
-    than 1 in 740 data sets: of independent rows (the exact binomial tail, which few
-    rows ask for), and of rows whose truth is one more draw. It is off for up to 1 in
-    100 right posteriors of 32 draws: their variance is that of few.
+    would hold, and if one of three would be so by chance in less than 1 in 740 data
+    sets (see `coverages_of`). It is off for up to 1 in 100 right posteriors of 32
+    draws: their variance is that of few.
     Columns of one row count as one. Of series nothing is said, nor of a 90 % band that
     holds all, which is another finding.
     """
@@ -46,11 +42,10 @@ def coverage_off(evidence: Evidence) -> CheckResult:
     for level, (share, expected, error, by_chance, _) in zip(
         _LEVELS, bands, strict=True
     ):
-        name, num_rows = f"coverage_{100 * level:g}", prediction.num_rows
+        name = f"coverage_{100 * level:g}"
         numbers |= {name: share, f"{name}_if_right": expected, f"{name}_se": error}
         z = (share - expected) / error
-        rarity = max(by_chance, _tail(share, expected, num_rows))
-        if rarity < CHANCE / len(_LEVELS) and abs(share - expected) > MATERIAL:
+        if by_chance < CHANCE / len(_LEVELS) and abs(share - expected) > MATERIAL:
             off.append(z)
         if abs(z) > _ONE_SIDED:
             sides.add(z > 0)
@@ -73,15 +68,6 @@ def coverage_off(evidence: Evidence) -> CheckResult:
             _what_to_do(evidence, likelihood, what),
         ),
     )
-
-
-def _tail(share: float, level: float, rows: int) -> float:
-    """How often so few of independent rows are held, or so many."""
-    held = share * rows  # whole, of one column
-    held = round(held) if math.isclose(held, round(held), abs_tol=1e-6) else held
-    if share < level:
-        return float(bdtr(math.floor(held), rows, level))
-    return float(bdtrc(math.ceil(held) - 1, rows, level))
 
 
 def _what_to_do(
