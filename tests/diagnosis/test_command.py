@@ -35,7 +35,7 @@ def test_train_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture)
         ("train", "--model deterministic --epochs 3 --scale 0.01", "--model ensemble"),
         (
             "sample",
-            "--kernel hmc --num-chains 1 --num-warmup 10 --num-samples 20 "
+            "--kernel hmc --num-chains 1 --num-warmup 500 --num-samples 20 "
             "--num-integration-steps 2 --width 4 --scale 0.01",
             "`ornstein sample --num-chains ...`",
         ),

@@ -116,8 +116,10 @@ def test_series_of_unequal_lengths():
 
 
 def test_bands_without_a_width_that_single_precision_sees():
-    """Catches (seen) a division by the error of bands that all miss, which is 0."""
+    """Of one draw, and of two: catches (seen) a division by an error that is 0."""
     y = 1e6 + np.ones((100, 1), np.float32)
-    result = coverage_off(evidence(np.full((1, 100, 1), 1e6), orn.Gaussian(1e-3), y))
-    assert result.numbers["coverage_95"] == result.numbers["coverage_95_se"] == 0
-    assert "they are too narrow" in str(result.message)
+    for num_draws in (1, 2):
+        same = np.full((num_draws, 100, 1), 1e6)
+        result = coverage_off(evidence(same, orn.Gaussian(1e-3), y))
+        assert result.numbers["coverage_95"] == 0
+        assert "they are too narrow" in str(result.message)

@@ -151,6 +151,38 @@ def test_coverage_where_one_draw_is_the_truth_of_all_rows():
     assert by_binomial > 25, by_binomial
 
 
+def of_few_draws(rng: np.random.Generator, shape: tuple[int, ...]) -> list[np.ndarray]:
+    """Outputs of 16 draws, and the truth: one more draw, row by row."""
+    outputs = 3 * normal(rng, 17, *shape)
+    return [outputs[1:], outputs[0]]
+
+
+def test_bands_of_few_draws_are_too_narrow_for_another():
+    """A right posterior of 2,000 rows: what its 16 draws' bands hold, by hand.
+
+    Catches (seen) the law of draws that helped to place the bands, which hold these
+    more often. Bands of half the width are off, and of one and a half times it.
+    """
+    rng = np.random.default_rng(7)
+    outputs, truth = of_few_draws(rng, (2000, 1))
+    y = truth + normal(rng, 2000, 1)
+    result = coverage_off(evidence(outputs, orn.Gaussian(1.0), y))
+    assert result.message is None
+    others = of_few_draws(rng, (2000, 1))[0]
+    for level in (0.5, 0.9, 0.95):
+        cdf = scipy.stats.norm.cdf(others[0] + normal(rng, 2000, 1) - outputs).mean(0)
+        share = np.mean(np.abs(cdf - 0.5) <= level / 2)
+        expected = result.numbers[f"coverage_{100 * level:g}_if_right"]
+        assert (
+            abs(share - expected) < 4 * result.numbers[f"coverage_{100 * level:g}_se"]
+        )
+    assert result.numbers["coverage_95_if_right"] < 0.92
+    narrow = coverage_off(evidence(outputs / 2, orn.Gaussian(0.5), y))
+    assert "they are too narrow" in str(narrow.message)
+    wide = evidence(1.5 * outputs, orn.Gaussian(1.5), y)
+    assert "they are too wide" in str(coverage_off(wide).message)
+
+
 def test_few_rows_say_nothing_of_bands():
     y = 5 * normal(np.random.default_rng(0), 20, 1)
     assert coverage_off(evidence(np.zeros((1, 20, 1)), orn.Gaussian(1.0), y)) == (
@@ -217,6 +249,19 @@ def test_confidence_where_one_draw_is_the_truth_of_all_rows():
         of = evidence(outputs, orn.Bernoulli(), y.astype(np.float32), seed=number)
         found.append(confidence_off(of))
     assert alarms(found) <= MOST_ALARMS
+
+
+def test_the_mean_of_few_draws_is_too_sure_of_another():
+    """A right posterior of 16 draws. Catches (seen) draws that helped to guess."""
+    rng = np.random.default_rng(8)
+    outputs, truth = of_few_draws(rng, (1000, 10))
+    y = np.argmax(truth + rng.gumbel(size=truth.shape), axis=-1).astype(np.int32)
+    result = confidence_off(evidence(outputs, orn.Categorical(), y))
+    assert result.message is None
+    assert result.numbers["overconfidence_if_calibrated"] > 0.02
+    one = np.repeat(outputs[:1], 16, axis=0)
+    sure = confidence_off(evidence(one, orn.Categorical(), y))
+    assert "too sure of itself" in str(sure.message)
 
 
 def test_few_rows_and_several_columns_say_nothing_of_confidence():

@@ -155,7 +155,7 @@ def test_log_likelihood_bought(fit: FittedModel):
 
 def sums(blocks: Any, part_seen: float) -> DrawSums:
     blocks = np.asarray(blocks, np.float64)
-    return DrawSums(blocks, 0 * blocks, {}, part_seen)
+    return DrawSums(blocks, 0 * blocks, {}, part_seen, 1)
 
 
 def test_the_error_of_what_was_bought_is_of_paired_draws():

@@ -1,6 +1,8 @@
 """The bound of series, against its parts one path at a time."""
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
@@ -8,9 +10,22 @@ import pytest
 import ornstein as orn
 from ornstein.data import Split
 from ornstein.evaluation import evidence_bound, series_evidence_bound
-from ornstein.evaluation._bound import DrawSums
+from ornstein.evaluation._bound import (
+    DrawSums,
+    log_likelihood_bought,
+    sums_of_draws,
+)
 from ornstein.functions import FirstFrames
 from ornstein.train import Fit
+
+
+class Line(eqx.Module):
+    """Through zero."""
+
+    slope: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.slope * x
 
 
 @pytest.mark.parametrize("estimator", [orn.sde.KL(), orn.sde.StickTheLanding()])
@@ -58,7 +73,7 @@ def test_all_rows_of_a_few_thousand_are_in_the_bound(num_rows: int, monkeypatch)
 def test_rows_that_were_not_seen_have_kls_of_their_own(monkeypatch):
     """Catches (seen) an error of rows' likelihoods alone."""
     blocks = np.repeat(np.random.default_rng(0).normal(size=(10, 1)), 2, axis=1)
-    sums = DrawSums(0 * blocks, blocks, {"kl": blocks.sum(0)}, 0.5)
+    sums = DrawSums(0 * blocks, blocks, {"kl": blocks.sum(0)}, 0.5, 1)
     monkeypatch.setattr(
         "ornstein.evaluation._bound.sums_of_draws", lambda *_, **__: sums
     )
@@ -78,3 +93,29 @@ def test_the_bound_of_a_mixture_has_draws_of_all_components():
         evidence_bound(fitted, split, key=jr.key(2), num_draws=n) for n in (1, 3)
     )
     assert one == three
+
+
+def test_what_members_differ_by_is_no_noise():
+    """Two members that hardly vary, far apart: the error is that within each, by hand.
+
+    Catches (seen) an error over all draws, of which every other is the same member's.
+    """
+    members = [
+        orn.MeanField(Line(jnp.full((1,), slope)), init_scale=0.01)
+        for slope in (0.0, 5.0)
+    ]
+    fitted = Fit(orn.Ensemble(members), orn.Gaussian(1.0), None, {})
+    split = Split(np.ones((4, 1), "float32"), np.zeros((4, 1), "float32"))
+    how = {"key": jr.key(0), "num_draws": 8}
+    found, sums = (
+        evidence_bound(fitted, split, **how),
+        sums_of_draws(fitted, split, **how),
+    )
+    elbo = sums.log_likelihood.sum(0) - sums.kls["kl"]
+    of_each = [np.var(elbo[number::2], ddof=1) / 4 for number in (0, 1)]
+    assert found["elbo_se"] == pytest.approx(np.sqrt(np.sum(of_each)) / 2, rel=1e-5)
+    assert found["elbo_se"] < 1 < abs(elbo[0] - elbo[1])
+    nothing = sums._replace(log_likelihood=0 * sums.log_likelihood)
+    assert log_likelihood_bought(sums, nothing)[1] < 1
+    a_round = evidence_bound(fitted, split, key=jr.key(0), num_draws=2)
+    assert a_round["elbo_se"] > 10

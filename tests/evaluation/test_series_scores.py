@@ -72,6 +72,17 @@ def test_streamed_series_have_no_nll():
             ask(Y)
 
 
+def test_strangeness_of_series_is_the_width_over_all_times():
+    """Wider bands at one time of one feature. Catches (seen) an error of NumPy's."""
+    inside = np.zeros((2, 3, 2, 2), np.float32)
+    outside = np.zeros((2, 4, 2, 2), np.float32)
+    outside[1, :, 1, 1] = 5.0
+    found = orn.evaluate_ood(
+        *(Prediction(jnp.asarray(draws), LIKELIHOOD) for draws in (inside, outside))
+    )
+    assert found == {"auroc": 1.0, "aupr": 1.0, "fpr95": 0.0}
+
+
 def test_gain_is_of_values():
     """Catches a gain of whole series, nats a row."""
     ours = Prediction(jnp.asarray(OUTPUTS), LIKELIHOOD)

@@ -1,11 +1,15 @@
 """Rows that count more or less than one."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 
 import ornstein as orn
 from ornstein.likelihood import Weighted, WeightedTargets
+from ornstein.prediction import FittedModel
 
 
 def test_log_prob_is_times_the_weight():
@@ -28,3 +32,31 @@ def test_wrong_weights_are_refused(weight):
 def test_a_learned_scale_stays_learned():
     labels = Weighted(orn.Gaussian(1.0, learn_scale=True)).labels()
     assert labels.base.log_scale == "weights"
+
+
+class Line(eqx.Module):
+    """Through zero."""
+
+    slope: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.slope * x
+
+
+@pytest.mark.parametrize("base", [orn.Gaussian(0.5), orn.Bernoulli()])
+def test_the_base_predicts(base):
+    """Seen failing: no mean and no interval of a fit with weights; and scores that had
+    weights inside of the mean over draws."""
+    model = orn.MeanField(Line(jnp.ones(1)), init_scale=0.1)
+    x, y = np.ones((3, 1), np.float32), np.ones((3, 1), np.float32)
+    predictions = [
+        orn.predict(FittedModel(model, of), x, key=jr.key(0), num_draws=4)
+        for of in (base, Weighted(base))
+    ]
+    alone, weighted = ((p.mean, *p.interval(0.9)) for p in predictions)
+    np.testing.assert_array_equal(weighted, alone)
+    assert orn.evaluate(predictions[1], y) == orn.evaluate(predictions[0], y)
+    with pytest.raises(
+        ValueError, match=r"count each row once.* give the targets alone"
+    ):
+        orn.evaluate(predictions[1], WeightedTargets(y, np.ones(3, np.float32)))

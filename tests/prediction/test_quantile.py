@@ -35,6 +35,22 @@ def test_levels_that_single_precision_cannot_tell_from_0_or_1(likelihood, law):
         assert outside == pytest.approx(5e-7, rel=0.25)
 
 
+@pytest.mark.parametrize(("df", "q"), [(0.3, 4e-6), (0.3, 1 - 4e-6)])
+def test_quantiles_that_are_very_far(df: float, q: float):
+    """Seen failing: 1e-3 in place of -6e16, where 64 doublings do not reach."""
+    prediction = Prediction(jnp.zeros((2, 1, 1)), StudentT(df, 2.0))
+    expected = 2 * scipy.stats.t(df).ppf(np.float32(q))
+    assert float(prediction.quantile(q)[0, 0]) == pytest.approx(expected, rel=0.05)
+
+
+def test_quantiles_beyond_all_numbers_are_infinite():
+    """Seen failing: numbers of the size of the scale, of either sign."""
+    prediction = Prediction(jnp.array([[[0.0]], [[3.0]]]), StudentT(0.05, 1.0))
+    low, high = prediction.interval(0.9)
+    assert (float(low[0, 0]), float(high[0, 0])) == (-np.inf, np.inf)
+    assert 0 < float(prediction.median[0, 0]) < 3
+
+
 def test_draws_of_half_precision_have_intervals_of_single():
     """Seen failing: a TypeError of JAX's loop."""
     outputs = jr.normal(jr.key(0), (8, 3, 1)).astype(jnp.bfloat16)

@@ -3,23 +3,30 @@
 from .._sentence import Sentence
 from ..likelihood import AbstractLocationScaleLikelihood, of_one_value
 from ._base import CHANCE, NOT_CHECKED, SIGMA, CheckResult
-from ._coverage import coverage_of
+from ._coverage import Coverage, coverage_of
 from ._evidence import Evidence
 
 _LEVEL = 0.9
 ALL = 0.99
 """Share of the targets in the band, from which it holds them all but for outliers."""
 
-_ERRORS = 3.0
-"""Standard errors above 90 %, of rows by chance: all of 81, at least."""
+
+def holds_all(found: Coverage) -> bool:
+    """Whether a 90 % band holds every target, which chance does not explain.
+
+    Args:
+        found: of that band.
+    """
+    is_wide = found.share >= ALL and found.share > found.expected
+    return is_wide and found.by_chance < CHANCE
 
 
 def band_holds_all(evidence: Evidence) -> CheckResult:
     """Count the targets in the 90 % interval; of series, every observed value.
 
-    Too many are held if that is so by three standard errors, and by chance in less than
-    1 in 740 data sets: rows are held together where draws differ, and so are the values
-    of a series (see `coverage_of`).
+    Too many are held if that is so by chance in less than 1 in 740 data sets: rows are
+    held together where draws differ, and so are the values of a series (see
+    `coverage_of`).
     """
     if not isinstance(
         of_one_value(evidence.likelihood), AbstractLocationScaleLikelihood
@@ -27,8 +34,7 @@ def band_holds_all(evidence: Evidence) -> CheckResult:
         return NOT_CHECKED
     found = coverage_of(*evidence.scored, _LEVEL)
     numbers = {"coverage_90": found.share}
-    is_beyond = found.share - _LEVEL > _ERRORS * found.error
-    if not (found.share >= ALL and is_beyond and found.by_chance < CHANCE):
+    if not holds_all(found):
         return CheckResult(numbers)
     return CheckResult(
         numbers,

@@ -81,9 +81,10 @@ def evidence_bound(
         num_rows: rows looked at, at most.
 
     Returns:
-        `elbo` and its standard error `elbo_se` over draws (NaN of one draw) and over
-        rows where not all were looked at, `kl`, and the terms of the KL by name:
-        `kl_path`, say. Of series, KLs are summed over them.
+        `elbo` and its standard error `elbo_se` over draws (NaN of one draw; of one of
+        each stratum it is no more than that) and over rows where not all were looked
+        at, `kl`, and the terms of the KL by name: `kl_path`, say. Of series, KLs are
+        summed over them.
 
     Raises:
         ValueError: for a function without a KL to a prior that anybody knows.
@@ -97,7 +98,7 @@ def evidence_bound(
     sums = sums_of_draws(fit, split, key=key, num_draws=num_draws, num_rows=num_rows)
     kls = sums.kls
     elbo = sums.log_likelihood.sum(0) - kls["kl"]
-    error = elbo.std(ddof=1) / math.sqrt(elbo.size) if elbo.size > 1 else math.nan
+    error = _draws_error(elbo, sums.num_strata)
     of_rows = sums.log_likelihood - sums.local_kl
     error = math.hypot(error, _rows_error(of_rows, sums.part_seen))
     parts = {name: float(np.mean(value)) for name, value in kls.items()}
@@ -115,12 +116,14 @@ class DrawSums(NamedTuple):
         local_kl: the KLs of rows' own latents, likewise.
         kls: in all (`"kl"`), and the terms by name.
         part_seen: of the rows; below 1 the blocks are chosen at random.
+        num_strata: that the draws go round.
     """
 
     log_likelihood: Float[np.ndarray, "blocks draws"]
     local_kl: Float[np.ndarray, "blocks draws"]
     kls: dict[str, Float[np.ndarray, " draws"]]
     part_seen: float
+    num_strata: int
 
 
 def sums_of_draws(
@@ -141,8 +144,9 @@ def sums_of_draws(
             stored samples.
         num_rows: rows looked at, at most.
     """
-    if not fit.model.posterior_parts().has_stored_samples:
-        num_draws = whole_rounds(num_draws, fit.model.num_strata)
+    has_samples = fit.model.posterior_parts().has_stored_samples
+    num_strata = 1 if has_samples else fit.model.num_strata
+    num_draws = whole_rounds(num_draws, num_strata)
     rows_key, draws_key = jax.random.split(key)
     num_data, split = len(split), split.in_memory()
     num_rows = min(len(split), num_rows)
@@ -178,6 +182,7 @@ def sums_of_draws(
         np.stack(local_kl) * scale,
         kls,
         num_rows / num_data,
+        num_strata,
     )
 
 
@@ -197,9 +202,22 @@ def log_likelihood_bought(ours: DrawSums, theirs: DrawSums) -> tuple[float, floa
         of the rows where not all of them were looked at.
     """
     gains = ours.log_likelihood - theirs.log_likelihood
-    of_draws = np.std(gains.sum(0), ddof=1) / math.sqrt(gains.shape[1])
+    of_draws = _draws_error(gains.sum(0), ours.num_strata)
     error = math.hypot(of_draws, _rows_error(gains, ours.part_seen))
     return float(gains.sum(0).mean()), error
+
+
+def _draws_error(of_draws: Float[np.ndarray, " draws"], num_strata: int) -> float:
+    """Standard error of a mean over draws: by those of one stratum, which are alike.
+
+    Of one draw of each it is that of draws which could be of any, which is more.
+    """
+    rounds = of_draws.reshape(-1, num_strata)
+    if len(rounds) < 2:
+        rounds = rounds.T
+    if len(rounds) < 2:
+        return math.nan
+    return math.sqrt(rounds.var(axis=0, ddof=1).mean() / of_draws.size)
 
 
 def _rows_error(

@@ -15,12 +15,13 @@ from ..likelihood import (
     AbstractLocationScaleLikelihood,
     Bernoulli,
     Targets,
+    WeightedTargets,
     of_one_value,
 )
 from ..prediction import Prediction
 
-# Points of the predictive distribution that stand for it in the CRPS: its error is
-# then of order 1e-4 of the score.
+# Points of the predictive distribution that stand for it in the CRPS, at least one a
+# draw: its error is of order 1e-4 of the score, and of 1e-3 where draws are as many.
 _NUM_CRPS_POINTS = 512
 _MOST_CRPS_NUMBERS = 2**25  # at once: 128 MiB, and some more to sort them
 _MOST_CRPS_ROWS = 10_000
@@ -93,7 +94,7 @@ def evaluate_ood(
     """How well uncertainty tells inputs like the training data from others.
 
     The score of a row is its predictive entropy, or for real targets the width of its
-    90 % interval, summed over columns.
+    90 % interval, summed over columns, and of series over times.
 
     Args:
         prediction_in: of inputs like the training data.
@@ -154,6 +155,11 @@ def component_diversity(prediction: Prediction, num_strata: int) -> dict[str, fl
 
 
 def _check_targets(prediction: Prediction, y: PyTree[Targets]):
+    if isinstance(y, WeightedTargets):
+        raise ValueError(
+            "Scores count each row once, and these targets have weights: give the "
+            "targets alone (`y.y`), or rows as often as they count."
+        )
     prediction.likelihood.check_targets(y, prediction.num_outputs)
     if y.shape[0] != prediction.num_rows:
         raise ValueError(
@@ -278,4 +284,4 @@ def _strangeness(prediction: Prediction) -> Float[Array, " rows"]:
     if isinstance(prediction.likelihood, AbstractClassLikelihood):
         return prediction.entropy
     lower, upper = prediction.interval(0.9)
-    return jnp.sum(upper - lower, axis=1)
+    return jnp.sum((upper - lower).reshape(len(lower), -1), axis=1)

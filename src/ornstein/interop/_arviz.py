@@ -121,6 +121,11 @@ def to_arviz(
     if x is not None:
         groups["constant_data"] = _numbered(jax.tree.map(np.asarray, x), "x")
     if y is not None:
+        if isinstance(fit.likelihood, Weighted):
+            raise ValueError(
+                "Rows that count more or less than one cannot be left out one at a "
+                "time: give a fit of rows without weights."
+            )
         _check_targets(prediction, y)
         log_prob = likelihood.log_prob(outputs, y)
         groups["log_likelihood"] = {"y": in_chains(log_prob)}
@@ -190,11 +195,6 @@ def _of_rows(prediction: Prediction, x: PyTree | None) -> Prediction:
 
 def _check_targets(prediction: Prediction, y: Any) -> None:
     check_arrays("y", [y])
-    if isinstance(prediction.likelihood, Weighted):
-        raise ValueError(
-            "Rows that count more or less than one cannot be left out one at a time: "
-            "give a fit of rows without weights."
-        )
     prediction.likelihood.check_targets(y, prediction.num_outputs)
     if len(y) != prediction.num_rows:
         raise ValueError(

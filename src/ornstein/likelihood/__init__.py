@@ -26,4 +26,8 @@ from ._units import (
     row_scores as row_scores,
     unit_log_prob as unit_log_prob,
 )
-from ._weighted import Weighted as Weighted, WeightedTargets as WeightedTargets
+from ._weighted import (
+    Weighted as Weighted,
+    WeightedTargets as WeightedTargets,
+    of_unweighted as of_unweighted,
+)

@@ -75,3 +75,8 @@ class Weighted(AbstractLikelihood):
     def labels(self) -> PyTree[str]:
         """Those of the base."""
         return eqx.tree_at(lambda own: own.base, self, self.base.labels())
+
+
+def of_unweighted(likelihood: AbstractLikelihood) -> AbstractLikelihood:
+    """What a likelihood says of a row that counts once: the base, or itself."""
+    return likelihood.base if isinstance(likelihood, Weighted) else likelihood

@@ -29,7 +29,7 @@ from .._mesh import (
 from .._sentence import Choice, Sentence
 from .._types import Array, PRNGKeyArray, PyTree
 from ..functions import AbstractRandomFunction, map_draws
-from ..likelihood import AbstractLikelihood
+from ..likelihood import AbstractLikelihood, of_unweighted
 from ..network import in_inference
 from ._fitted import Fitted, FittedByDraw, check_fitted
 from ._prediction import Prediction
@@ -126,9 +126,9 @@ def predict(
         mesh = without(mesh, DRAWS)
     said = lambda: {"x": fingerprint(x), "key": fingerprint(key)}
     check_same(mesh, "predict", said)
-    model = in_inference(fit.model)
+    model, likelihood = in_inference(fit.model), of_unweighted(fit.likelihood)
 
-    fixed = everywhere((model, fit.state, fit.likelihood, key), mesh)
+    fixed = everywhere((model, fit.state, likelihood, key), mesh)
     blocks, start = [], 0
     for size in _block_sizes(
         num_rows,
@@ -155,7 +155,7 @@ def predict(
     join = lambda axis, *leaves: _joined(leaves, num_rows, axis)
     return Prediction(
         jax.tree.map(partial(join, 1), *outputs) if keep_draws else None,
-        fit.likelihood,
+        likelihood,
         summary=jax.tree.map(partial(join, 0), *summaries),
     )
 

@@ -13,8 +13,6 @@ from jax import lax
 from .._types import Array, Float, Int
 from ..likelihood import AbstractLocationScaleLikelihood
 
-# Doubling from one scale: enough for any quantile that float32 can name.
-_MAX_DOUBLINGS = 64
 _MAX_STEPS = 100
 _BLOCK_ROWS = 1024
 """Whose draws a processor's cache holds; each block ends with its own slowest row."""
@@ -92,6 +90,10 @@ def _root_between(
     # A sampled scale is each draw's own: (draws, 1, outputs or 1).
     scale = jnp.broadcast_to(likelihood.scale.astype(outputs.dtype), outputs.shape)
     own, scale = outputs + scale * standard, jnp.max(scale, axis=0)
+    lowest, highest, info = own.min(axis=0), own.max(axis=0), jnp.finfo(own.dtype)
+    # From the root of `eps` to nearly that of the greatest number: beyond, squares or
+    # their inverses are rounded to infinity or 0, and tails end.
+    most_doublings = (int(info.maxexp) + int(info.nmant)) // 2 - 4
 
     def from_level(y):
         y = jnp.broadcast_to(y, outputs.shape)
@@ -102,20 +104,23 @@ def _root_between(
 
         def is_inside(carry):
             step, _, f = carry
-            return (step < _MAX_DOUBLINGS) & jnp.any(sign * f < 0)
+            return (step < most_doublings) & jnp.any(sign * f < 0)
 
         def double(carry):
             step, width, f = carry
             width = jnp.where(sign * f < 0, 2 * width, width)
             return step + 1, width, from_level(edge + sign * width)
 
-        width = math.sqrt(jnp.finfo(edge.dtype).eps) * scale
+        width = math.sqrt(info.eps) * scale
         start = (0, width, from_level(edge + sign * width))
         _, width, f = lax.while_loop(is_inside, double, start)
         return edge + sign * width, f
 
-    low, high = widen(jnp.min(own, axis=0), -1), widen(jnp.max(own, axis=0), 1)
-    return _root(from_level, low, high, scale)
+    low, high = widen(lowest, -1), widen(highest, 1)
+    root = _root(from_level, low, high, scale)
+    # What is too far for these numbers, be it for draws alone, is infinitely far.
+    root = jnp.where(low[1] > 0, -jnp.inf, jnp.where(high[1] < 0, jnp.inf, root))
+    return jnp.where(jnp.isinf(lowest), lowest, root)
 
 
 class _Bracket(NamedTuple):

@@ -1,17 +1,18 @@
 r"""Class probabilities that are surer, or less sure, than they are right.
 
-Notation: the top class of row $i$ has the mean probability $\mathrm{conf}_i$ over
-draws, and the probability $p_{ki}$ under draw $k$. If the posterior is right, one draw
-is the truth for all rows: targets are simulated by drawing $k$, then whether each row's
-top class is right, with probability $p_{ki}$. Of so many rows, this gives the
-distribution that accuracy and ECE have for a calibrated model, whose ECE is never 0.
+If the posterior is right, the truth of all rows is one more draw of it, which the mean
+probabilities were made without. Targets are simulated so: a draw $k$ of the S is the
+truth, the mean of all others guesses and says how sure it is, and each row's guess is
+right with its probability under draw $k$. Of so many rows and draws, this gives the
+distribution that accuracy and ECE have for a calibrated model, whose ECE is never 0,
+and which is a little too sure where it is the mean of few draws.
 """
 
 import jax
 import numpy as np
 
 from ..._sentence import Choice, Sentence
-from ..._types import Bool, Float
+from ..._types import Bool, Float, Int
 from ...likelihood import AbstractClassLikelihood, Bernoulli
 from ...metrics import overconfidence_error
 from ...prediction import Prediction
@@ -25,17 +26,17 @@ _NUM_SIMULATED = 4_000
 _NUM_BINS = 15
 """Of equal width, as in `metrics.ece`."""
 
-_BLOCK = 500
-"""Data sets simulated at once, for memory."""
+_BLOCK = 40
+"""Data sets of one truth, of which there are 100."""
 
 
 def confidence_off(evidence: Evidence) -> CheckResult:
     """Compare top-label confidence with accuracy, in all and bin by bin (ECE).
 
-    Each is off if it is by more than three standard deviations of simulated data sets
-    of a calibrated model, if fewer than 1 in 740 of these have as much (few errors are
-    no normal), and if it is by more than two points. Of several yes-or-no columns
-    nothing is said.
+    Each is off if it is by more than three standard deviations from the mean of
+    simulated data sets of a calibrated model, if fewer than 1 in 740 of these have as
+    much (few errors are no normal), and if it is by more than two points. Of several
+    yes-or-no columns nothing is said.
     """
     likelihood = evidence.likelihood
     if not isinstance(likelihood, AbstractClassLikelihood):
@@ -44,23 +45,24 @@ def confidence_off(evidence: Evidence) -> CheckResult:
     is_several = isinstance(likelihood, Bernoulli) and prediction.num_outputs > 1
     if is_several or prediction.num_rows < LEAST_ROWS:
         return NOT_CHECKED
-    p, is_right = _top(prediction, np.asarray(y))
-    confidence = p.mean(axis=0)
+    probs = _probs(prediction)
+    confidence, guess = _guess(probs.mean(axis=0))
+    is_right = guess == np.asarray(y).ravel()
     gap, ece = float(np.mean(confidence - is_right)), _ece(confidence, is_right[None])
     seed = np.asarray(jax.random.key_data(evidence.key)).tolist()
-    gaps, eces = _simulated(p, np.random.default_rng(seed))
-    beyond = np.mean(gaps >= gap if gap > 0 else gaps <= gap)
+    gaps, eces = _simulated(probs, np.random.default_rng(seed))
+    over = gap - float(gaps.mean())
+    beyond = np.mean(gaps >= gap if over > 0 else gaps <= gap)
     numbers = {
         "overconfidence": gap,
-        "overconfidence_se": overconfidence_error(p),
+        "overconfidence_if_calibrated": float(gaps.mean()),
+        "overconfidence_se": overconfidence_error(_of(guess, probs)),
         "ece": float(ece[0]),
         "ece_if_calibrated": float(eces.mean()),
         "ece_if_calibrated_sd": float(eces.std()),
     }
     accuracy, mean = float(is_right.mean()), float(confidence.mean())
-    if beyond < CHANCE and abs(gap) > max(
-        MATERIAL, _ERRORS * numbers["overconfidence_se"]
-    ):
+    if beyond < CHANCE and abs(over) > max(MATERIAL, _ERRORS * float(gaps.std())):
         said = Sentence(
             "The guessed class has a probability of {:.1%} in the mean and is right in "
             "{:.1%} of {:,} rows, where a calibrated model has the same, give or take "
@@ -69,8 +71,8 @@ def confidence_off(evidence: Evidence) -> CheckResult:
             accuracy,
             is_right.size,
             numbers["overconfidence_se"],
-            "too sure of itself" if gap > 0 else "less sure than it could be",
-            _what_to_do(evidence, is_sure=gap > 0),
+            "too sure of itself" if over > 0 else "less sure than it could be",
+            _what_to_do(evidence, is_sure=over > 0),
         )
         return CheckResult(numbers, said)
     over = float(ece[0] - eces.mean())
@@ -90,29 +92,41 @@ def confidence_off(evidence: Evidence) -> CheckResult:
     return CheckResult(numbers)
 
 
-def _top(
-    prediction: Prediction, y: np.ndarray
-) -> tuple[Float[np.ndarray, "draws rows"], Bool[np.ndarray, " rows"]]:
-    """Each draw's probability of the guessed class, and where that is the target."""
+def _probs(prediction: Prediction) -> Float[np.ndarray, "draws rows classes"]:
     likelihood = prediction.likelihood
     assert isinstance(likelihood, AbstractClassLikelihood)
     assert prediction.outputs is not None
     probs = np.asarray(likelihood.probs(prediction.outputs), np.float64)
     if isinstance(likelihood, Bernoulli):
         probs = np.concatenate([1 - probs, probs], axis=-1)
-    guess = probs.mean(axis=0).argmax(axis=-1)
-    top = np.take_along_axis(probs, guess[None, :, None], axis=-1)[..., 0]
-    return top, guess == y.ravel()
+    return probs
+
+
+def _guess(
+    mean: Float[np.ndarray, "rows classes"],
+) -> tuple[Float[np.ndarray, " rows"], Int[np.ndarray, " rows"]]:
+    """Confidence, and the class."""
+    return mean.max(axis=-1), mean.argmax(axis=-1)
+
+
+def _of(
+    guess: Int[np.ndarray, " rows"], probs: Float[np.ndarray, "*draws rows classes"]
+) -> Float[np.ndarray, "*draws rows"]:
+    """The probability of each row's class."""
+    return probs[..., np.arange(guess.size), guess]
 
 
 def _simulated(
-    p: Float[np.ndarray, "draws rows"], rng: np.random.Generator
+    probs: Float[np.ndarray, "draws rows classes"], rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, " sets"], Float[np.ndarray, " sets"]]:
-    """Overconfidence and ECE of data sets whose truth is one of the draws."""
-    confidence, gaps, eces = p.mean(axis=0), [], []
-    for _ in range(0, _NUM_SIMULATED, _BLOCK):
-        truth = p[rng.integers(p.shape[0], size=_BLOCK)]
-        is_right = rng.random(truth.shape) < truth
+    """Overconfidence and ECE of data sets whose truth is one more draw."""
+    total, num_draws, gaps, eces = probs.sum(axis=0), len(probs), [], []
+    num_blocks = _NUM_SIMULATED // _BLOCK
+    for block in range(num_blocks):
+        truth = probs[block * num_draws // num_blocks]
+        mean = (total - truth) / (num_draws - 1) if num_draws > 1 else truth
+        confidence, guess = _guess(mean)
+        is_right = rng.random((_BLOCK, guess.size)) < _of(guess, truth)
         gaps.append(np.mean(confidence - is_right, axis=1))
         eces.append(_ece(confidence, is_right))
     return np.concatenate(gaps), np.concatenate(eces)

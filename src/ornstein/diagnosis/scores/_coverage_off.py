@@ -1,18 +1,14 @@
 """Bands that hold fewer targets, or more, than they say."""
 
-import math
 from typing import Literal, TypeAlias
-
-from scipy.special import bdtr, bdtrc
 
 from ..._sentence import Choice, Sentence
 from ...likelihood import AbstractLocationScaleLikelihood
-from .._band_holds_all import ALL
+from .._band_holds_all import holds_all
 from .._base import CHANCE, LEAST_ROWS, MATERIAL, NOT_CHECKED, CheckResult
-from .._coverage import coverage_of
+from .._coverage import coverages_of
 from .._evidence import Evidence
 
-_ERRORS = 3.0
 _LEVELS = (0.5, 0.9, 0.95)
 _ONE_SIDED = 1.0
 """Standard errors from which a band leans to one side, beside another that is off."""
@@ -28,10 +24,10 @@ _CALLED: dict[_Fault, str] = {
 def coverage_off(evidence: Evidence) -> CheckResult:
     """Count the targets in the 50, 90 and 95 % bands.
 
-    A band is off if its share is more than three standard errors (see `coverage_of`)
-    and two points from its level, and if it would be so by chance in less than 1 in 740
-    data sets: of independent rows (the exact binomial tail, which few rows ask for),
-    and of rows whose truth is one of the draws.
+    A band is off if its share is more than two points from what a right posterior's
+    would hold, and if one of three would be so by chance in less than 1 in 740 data
+    sets (see `coverages_of`). It is off for up to 1 in 100 right posteriors of 32
+    draws: their variance is that of few.
     Columns of one row count as one. Of series nothing is said, nor of a 90 % band that
     holds all, which is another finding.
     """
@@ -42,19 +38,19 @@ def coverage_off(evidence: Evidence) -> CheckResult:
     if prediction.num_rows < LEAST_ROWS:
         return NOT_CHECKED
     numbers, off, sides = {}, [], set()
-    for level in _LEVELS:
-        share, error, by_chance, _ = coverage_of(prediction, y, level)
-        name = f"{100 * level:g}"
-        numbers |= {f"coverage_{name}": share, f"coverage_{name}_se": error}
-        # Of rows that all miss, as single precision may have it, the error is 0.
-        z = (share - level) / error if error else math.copysign(math.inf, share - level)
-        is_off = abs(z) > _ERRORS and abs(share - level) > MATERIAL
-        if is_off and max(by_chance, _tail(share, level, prediction.num_rows)) < CHANCE:
+    bands = coverages_of(prediction, y, _LEVELS)
+    for level, (share, expected, error, by_chance, _) in zip(
+        _LEVELS, bands, strict=True
+    ):
+        name = f"coverage_{100 * level:g}"
+        numbers |= {name: share, f"{name}_if_right": expected, f"{name}_se": error}
+        z = (share - expected) / error
+        if by_chance < CHANCE / len(_LEVELS) and abs(share - expected) > MATERIAL:
             off.append(z)
         if abs(z) > _ONE_SIDED:
             sides.add(z > 0)
-    holds_all = numbers["coverage_90"] >= ALL  # of which `band-holds-all` speaks
-    if not off or (holds_all and sides == {True}):
+    is_said = holds_all(bands[_LEVELS.index(0.9)])  # by `band-holds-all`
+    if not off or (is_said and sides == {True}):
         return CheckResult(numbers)
     what: _Fault = "narrow" if min(off) < 0 else "wide"
     what = "shape" if len(sides) > 1 else what
@@ -62,23 +58,16 @@ def coverage_off(evidence: Evidence) -> CheckResult:
         numbers,
         Sentence(
             "The 50, 90 and 95 % bands hold {:.0%}, {:.0%} and {:.0%} of {:,} targets, "
-            "give or take {:.1%}, {:.1%} and {:.1%}: they are {}. {}",
+            "where a right posterior's hold {:.0%}, {:.0%} and {:.0%}, give or take "
+            "{:.1%}, {:.1%} and {:.1%}: they are {}. {}",
             *(numbers[f"coverage_{100 * level:g}"] for level in _LEVELS),
             prediction.num_rows,
+            *(numbers[f"coverage_{100 * level:g}_if_right"] for level in _LEVELS),
             *(numbers[f"coverage_{100 * level:g}_se"] for level in _LEVELS),
             _CALLED[what],
             _what_to_do(evidence, likelihood, what),
         ),
     )
-
-
-def _tail(share: float, level: float, rows: int) -> float:
-    """How often so few of independent rows are held, or so many."""
-    held = share * rows  # whole, of one column
-    held = round(held) if math.isclose(held, round(held), abs_tol=1e-6) else held
-    if share < level:
-        return float(bdtr(math.floor(held), rows, level))
-    return float(bdtrc(math.ceil(held) - 1, rows, level))
 
 
 def _what_to_do(
