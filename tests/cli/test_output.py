@@ -199,6 +199,10 @@ def test_names_may_be_as_long_as_the_system_has_them(tmp_path: Path):
     _atomic.link_atomically(path, other)
     assert other.read_bytes() == b"all"
     assert sorted(tmp_path.iterdir()) == [path, other]
+    # Seen alike: other machines' processes have the same numbers.
+    alike = [path.with_name(250 * "x" + letter) for letter in "yz"]
+    short = [path.with_name(60 * "x" + letter) for letter in "yz"]
+    assert len({_atomic._beside(path) for path in (*alike, *short)}) == 4
 
 
 def test_a_write_that_fails_leaves_the_old_file(folder, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """A run folder is all that predictions need."""
 
 import csv
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -12,7 +13,8 @@ from PIL import Image
 
 import ornstein as orn
 from ornstein.cli import main
-from ornstein.recipe import keep_schema, save_final
+from ornstein.data import DataNotFoundError
+from ornstein.recipe import check_data_there, keep_schema, read_recipe, save_final
 from ornstein.train import CheckpointError, RunFolder
 
 TINY = ["--width", "4", "--epochs", "2", "--test-draws", "3"]
@@ -94,6 +96,25 @@ def test_a_changed_file_is_said_and_changes_nothing(run, tmp_path, capsys):
     finally:
         own.write_text(text)
     assert main(["evaluate", str(copy)]) == 0
+
+
+def test_data_are_looked_for_where_the_recipe_says(run, tmp_path, monkeypatch):
+    """Catches (seen) data that another user's `~` has, refused as not there."""
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    own = orn.load_run(copy).prepared.data.source.paths[0]
+    schema = copy / "data.json"
+    schema.write_text(schema.read_text().replace(own, str(tmp_path / "gone.csv")))
+    folder = RunFolder(copy)
+    recipe = read_recipe(folder)
+    moved = dataclasses.replace(
+        recipe, data=dataclasses.replace(recipe.data, data="~/own.csv")
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(DataNotFoundError, match="gone.csv, from which this run"):
+        check_data_there(folder, moved)
+    (tmp_path / "own.csv").touch()
+    check_data_there(folder, moved)
 
 
 def test_ids_and_inputs_beside_predictions(run, tmp_path):

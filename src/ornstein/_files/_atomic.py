@@ -2,14 +2,15 @@
 
 import contextlib
 import errno
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """Of file systems that know no such thing, as some shared ones do for folders."""
-_KEPT = 50
-"""Characters, which take up to 200 of the 255 bytes of a name."""
+_LONGEST = 230
+"""Bytes of a name to which more can be added: 255 is what systems have."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -35,8 +36,11 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """A name for now: of a name as long as may be, its beginning."""
-    return path.with_name(f".{path.name[:_KEPT]}.{os.getpid()}.tmp")
+    """A name for now: of one as long as may be, its beginning and its digest."""
+    name = path.name
+    if len(os.fsencode(name)) > _LONGEST:
+        name = f"{name[:40]}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
+    return path.with_name(f".{name}.{os.getpid()}.tmp")
 
 
 def to_disk(*paths: Path) -> None:

@@ -23,6 +23,7 @@ from .cells import (
     FEW,
     Cells,
     Problem,
+    as_code,
     bad_cells,
     few_values,
     has_no_decimals,
@@ -109,6 +110,8 @@ class TableEncoding:
                         undecided.add(name)
                     continue
                 reason = "no text in it is in two of the training rows"
+                if found.code is not None:
+                    reason += f" ({as_code(found.code)})"
             notes.append(_left_out(where, name, reason, remedy))
         if problems:
             raise DataError(_said(where, problems))
@@ -326,8 +329,8 @@ def _on_code(name: str, code: str | None, where: str) -> list[str]:
     if code is None:
         return []
     return [
-        f"{where}: column {name!r} was taken for categories, for {code!r} has a zero "
-        "before it, as a code: write numbers without."
+        f"{where}: column {name!r} was taken for categories, for {as_code(code)}: "
+        "write numbers without."
     ]
 
 

@@ -213,7 +213,8 @@ def _as_learned(
 def _unknown(what: str, name: str, data: Data) -> DataError:
     names = list(map(str, data.class_names))
     return DataError(
-        f"{what}, which training had not{nearest(name, names)}: its classes are "
+        f"{what}, which training had not{nearest(name, names, is_given=True)}: its "
+        "classes are "
         f"{', '.join(names)}."
     )
 

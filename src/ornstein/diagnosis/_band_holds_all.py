@@ -1,6 +1,7 @@
 """A 90 % band that holds every target."""
 
 from .._sentence import Sentence
+from ..data import Series
 from ..likelihood import AbstractLocationScaleLikelihood, of_one_value
 from ._base import CHANCE, NOT_CHECKED, SIGMA, CheckResult
 from ._coverage import Coverage, coverage_of
@@ -32,7 +33,11 @@ def band_holds_all(evidence: Evidence) -> CheckResult:
         of_one_value(evidence.likelihood), AbstractLocationScaleLikelihood
     ):
         return NOT_CHECKED
-    found = coverage_of(*evidence.scored, _LEVEL)
+    prediction, y = evidence.scored
+    is_series = isinstance(y, Series)
+    found = (
+        coverage_of(prediction, y, _LEVEL) if is_series else evidence.coverages[_LEVEL]
+    )
     numbers = {"coverage_90": found.share}
     if not holds_all(found):
         return CheckResult(numbers)

@@ -23,6 +23,7 @@ from ..likelihood import (
 from ..network import SolveReport, in_inference
 from ..prediction import Fitted, FittedModel, Prediction, predict
 from ._base import MORE_MEMBERS, MORE_NETWORKS
+from ._coverage import Coverage, coverages_of
 from ._halve import on_finer_path
 
 SCORED_ROWS = 2_000
@@ -32,6 +33,9 @@ SCORED_DRAWS = 32
 """Functions behind them, where no prediction is given. A mixture of S draws is about
 1 / S too narrow in its variance, even where all uncertainty is between draws: bands of
 90 % then hold 89 %."""
+
+LEVELS = (0.5, 0.9, 0.95)
+"""Of the bands whose targets are counted."""
 
 CHAIN_ROWS = 20
 """Rows at whose outputs chains are compared."""
@@ -142,6 +146,11 @@ class Evidence:
         seen = self.train.rows(some)
         x, y = jax.tree.map(jnp.asarray, (seen.x, seen.y))
         return self._predicted(x), y
+
+    @functools.cached_property
+    def coverages(self) -> dict[float, Coverage]:
+        """By level, of real targets that are no `Series`."""
+        return dict(zip(LEVELS, coverages_of(*self.scored, LEVELS), strict=True))
 
     def _predicted(self, x: PyTree[Array]) -> Prediction:
         num_draws = SCORED_DRAWS if self.posterior.is_random else 1

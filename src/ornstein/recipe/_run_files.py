@@ -7,7 +7,7 @@ from typing import Any
 
 from .._files import UnreadableError, check_regular, read_json, write_atomically
 from .._processes import from_first
-from ..data import Data, load_schema, save_schema
+from ..data import Data, expanded, load_schema, save_schema
 from ..prediction import Fitted
 from ..sampling import origin_of
 from ..train import (
@@ -147,15 +147,19 @@ def keep_schema(run: RunFolder, data: Data) -> None:
         save_schema(path, data)
 
 
-def check_data_there(run: RunFolder) -> None:
+def check_data_there(run: RunFolder, recipe: Recipe) -> None:
     """Refuse a run to go on with whose files are not there, before they are read.
 
     Args:
         run: which may know nothing of its data yet.
+        recipe: its own; where what it names is there, it is read.
 
     Raises:
         DataNotFoundError: if one is gone.
     """
+    names = (recipe.data.data, recipe.data.test)
+    if all(expanded(name).exists() for name in names if name):
+        return
     path = schema_path(run)
     source = load_schema(path).source if path.is_file() else None
     if source is not None:

@@ -473,6 +473,31 @@ def test_a_code_is_a_category(name, tmp_path):
     assert is_said == (name in ("zeros", "zeros and a word"))
 
 
+def test_a_stray_zero_makes_no_code(tmp_path):
+    """Catches (seen) a column of numbers that was left out for one cell of 200."""
+    numbers = [str(37 * i) for i in range(3, 203)]
+    frame = pd.DataFrame({"a": ["007", *numbers[1:]], "y": np.arange(200) / 3})
+    (column,) = load(saved(tmp_path, frame, "csv"), target="y").encoding.columns
+    assert column.kind == "number"
+    frame["a"] = ["1e3", "007"] * 100
+    (column,) = load(saved(tmp_path, frame, "csv"), target="y").encoding.columns
+    assert column.kind == "number"
+    frame["a"] = ["007", "abc", *numbers[2:]]
+    path = saved(tmp_path, frame, "csv")
+    for target in ("y", "a"):
+        with pytest.raises(od.DataError, match="'a' has 'abc' in row 1, counting"):
+            load(path, target=target, task="regression")
+
+
+def test_a_bad_cell_among_codes_is_named(tmp_path):
+    """Catches (seen) "is not a number (for instance '001')"."""
+    codes = [f"{i:03d}" for i in range(1, 60)]
+    frame = pd.DataFrame({"x": np.arange(60.0), "y": [*codes, "abc"]})
+    frame.loc[frame.index > 50, "y"] = "abc"
+    with pytest.raises(od.DataError, match="has 'abc' in rows? 51"):
+        load(saved(tmp_path, frame, "csv"), target="y", task="regression")
+
+
 def test_training_rows_are_no_test(tmp_path):
     path = write(tmp_path, [f"{i},{i}.5" for i in range(30)], "x,y")
     copy = tmp_path / "copy.csv"
@@ -617,6 +642,11 @@ def test_names_in_another_unicode_form_are_said(learned, given, tmp_path):
     match = rf"in another Unicode form: bring it to {learned}\): its"
     with pytest.raises(od.DataError, match=match):
         od.frame_inputs(pd.DataFrame({names[given]: [1.0]}), data)
+    rows = [f"{i},{names[learned] if i % 2 else 'Ulm'}" for i in range(30)]
+    data = load(write(tmp_path, rows, "a,y"), target="y")
+    new = write(tmp_path, [f"1,{names[given]}"], "a,y", "new.csv")
+    with pytest.raises(od.DataError, match=match):  # seen: the form that it has
+        od.read_labelled(new, data)
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -115,7 +115,7 @@ class Sample:
             with lock_folder(run.path):  # first: its recipe may be replaced
                 recipe = read_sample_recipe(run)
                 check_kept(run)
-                check_data_there(run)
+                check_data_there(run, recipe.recipe)
                 prepared = prepare(recipe.recipe)
                 keep_schema(run, prepared.data)
                 check_own(run)

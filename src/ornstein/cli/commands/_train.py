@@ -181,7 +181,7 @@ class Train:
         with lock_folder(run.path):  # first: its recipe may be replaced
             recipe = read_recipe(run)
             check_kept(run)
-            check_data_there(run)
+            check_data_there(run, recipe)
             prepared = prepare(recipe)
             keep_schema(run, prepared.data)
             say_data(prepared.data, terminal)

@@ -15,6 +15,7 @@ from ._few_cells import (
 from ._kinds import (
     Kind as Kind,
     Problem as Problem,
+    as_code as as_code,
     bad_cells as bad_cells,
     decimal_of as decimal_of,
     has_no_decimals as has_no_decimals,

@@ -31,7 +31,7 @@ _UNNAMED = re.compile(r"(unnamed: \d+)?")  # as pandas calls what has no name
 _PERHAPS_DATE = r"\d\D*\d\D*\d\D*\d"  # all formats have four digits, and more
 _WITH_COMMA = r"[+-]?\d*,\d+([eE][+-]?\d+)?"
 _CODE = r"[+-]?0\d+"  # a zero that no whole number has
-_WITH_MARK = r"[+-]?[\d.,]*[.,][\d.,]*"
+_WITH_MARK = r"[+-]?[\d.,]*[.,][\d.,]*|[+-]?\d+[eE][+-]?\d+"
 _MOST_MIXED = 20  # texts, numbers among them, that are categories all the same
 _FEW_BAD = 0.05  # of the cells: more that are no numbers make a column of texts
 _DISTINCT = 0.5  # of the rows: texts that differ as often are names
@@ -92,7 +92,7 @@ def kind_of(cells: Cells) -> Kind | Problem:
     values = cells.numbers(reading)[given]
     share = np.mean(~np.isnan(values))
     code = _code_in(cells) if share > 0.5 else None
-    if code is not None:
+    if code is not None and not 0 < 1 - share <= _FEW_BAD:
         return _refused_nul(cells) or _category(cells, code)
     if share == 1:
         return _number(cells, reading)
@@ -109,12 +109,23 @@ def kind_of(cells: Cells) -> Kind | Problem:
 
 
 def _code_in(cells: Cells) -> str | None:
-    """A whole number with a zero before it, as 01, where no number has decimals."""
+    """A whole number with a zero before it, as 01, where no number has decimals.
+
+    One among many different numbers of several lengths is a number, too.
+    """
     texts = cells.texts[cells.given]
     is_code = texts.str.fullmatch(_CODE)
     if not is_code.any() or texts.str.fullmatch(_WITH_MARK).any():
         return None
+    is_stray = is_code.mean() <= _FEW_BAD and texts.nunique() > _MOST_MIXED
+    if is_stray and texts.str.len().nunique() > 1:
+        return None
     return str(texts[is_code].iloc[0])
+
+
+def as_code(code: str) -> str:
+    """Why numbers are categories."""
+    return f"{code!r} has a zero before it, as a code"
 
 
 def _is_category(column: "pd.Series") -> bool:
@@ -130,7 +141,7 @@ def _category(cells: Cells, code: str | None = None) -> Kind:
     num_given, num_distinct = int(cells.given.sum()), cells.texts[cells.given].nunique()
     reason = None
     if num_distinct >= max(_FEWEST_NAMES, _DISTINCT * num_given):
-        zero = "" if code is None else f" ({code!r} has a zero before it, as a code)"
+        zero = "" if code is None else f" ({as_code(code)})"
         reason = (
             f"it has {num_distinct:,} different texts in {num_given:,} rows, which are "
             f"names rather than categories{zero}"

@@ -9,7 +9,16 @@ from jaxtyping import Shaped
 from ..._sentence import Sentence
 from .._columns import Column, with_separator
 from .._error import DataError, nearest
-from ..cells import Cells, Kind, Problem, Reading, bad_cells, decimal_of, kind_of
+from ..cells import (
+    Cells,
+    Kind,
+    Problem,
+    Reading,
+    as_code,
+    bad_cells,
+    decimal_of,
+    kind_of,
+)
 from ._targets import Target, class_name, read_target
 
 if TYPE_CHECKING:
@@ -93,11 +102,12 @@ def own_labels(
     numbers = {name: number for number, name in enumerate(class_names)}
     unknown = [row for row, name in enumerate(names) if name not in numbers]
     if unknown:
-        row, cell = unknown[0], frame[column.name].iloc[unknown[0]]
+        row, cell = unknown[0], str(frame[column.name].iloc[unknown[0]])
+        hint = nearest(cell, class_names, is_given=True)
         raise DataError(
-            f"{where}: target {column.name} has {str(cell)!r} in row {row}, counting "
-            f"from 0, which training had not{nearest(str(cell), class_names)}: its "
-            f"classes are {', '.join(class_names)}."
+            f"{where}: target {column.name} has {cell!r} in row {row}, counting from "
+            f"0, which training had not{hint}: its classes are "
+            f"{', '.join(class_names)}."
         )
     return np.array([numbers[name] for name in names])
 
@@ -108,6 +118,10 @@ def _seen(
     """What a target's column is and how its text is read; and notes."""
     cells = Cells(with_separator(frame, name))
     found = kind_of(cells)
+    reading = Reading(decimal_of(cells))
+    not_numbers = bad_cells(cells, "number", reading)
+    if isinstance(found, Kind) and found.code is not None and task == "regression":
+        found = not_numbers or Kind("number", reading)
     if isinstance(found, Problem):
         if task == "classification":
             return Column(name, "category"), []
@@ -123,8 +137,7 @@ def _seen(
         )
     if found.kind == "date":
         return Column(name, "category"), []
-    reading = Reading(decimal_of(cells))
-    are_numbers = bad_cells(cells, "number", reading) is None
+    are_numbers = not_numbers is None
     if found.kind == "category" and are_numbers and task == "regression":
         found = Kind("number", reading)
     is_category = found.kind == "category"
@@ -145,8 +158,7 @@ def _seen(
             "{}: target {} was taken for classification, for {}; {task} regression "
             "takes it for regression."
         )
-        code = f"{found.code!r} has a zero before it, as a code"
-        why = "pandas has categories" if found.code is None else code
+        why = "pandas has categories" if found.code is None else as_code(found.code)
         notes.append(Sentence(text, where, name, why))
     kind: Any = found.kind
     return Column(name, kind, **found.reading._asdict()), notes

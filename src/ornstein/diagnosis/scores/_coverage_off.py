@@ -6,10 +6,8 @@ from ..._sentence import Choice, Sentence
 from ...likelihood import AbstractLocationScaleLikelihood
 from .._band_holds_all import holds_all
 from .._base import CHANCE, LEAST_ROWS, MATERIAL, NOT_CHECKED, CheckResult
-from .._coverage import coverages_of
-from .._evidence import Evidence
+from .._evidence import LEVELS, Evidence
 
-_LEVELS = (0.5, 0.9, 0.95)
 _ONE_SIDED = 1.0
 """Standard errors from which a band leans to one side, beside another that is off."""
 
@@ -34,22 +32,20 @@ def coverage_off(evidence: Evidence) -> CheckResult:
     likelihood = evidence.likelihood
     if not isinstance(likelihood, AbstractLocationScaleLikelihood):
         return NOT_CHECKED
-    prediction, y = evidence.scored
+    prediction, _ = evidence.scored
     if prediction.num_rows < LEAST_ROWS:
         return NOT_CHECKED
     numbers, off, sides = {}, [], set()
-    bands = coverages_of(prediction, y, _LEVELS)
-    for level, (share, expected, error, by_chance, _) in zip(
-        _LEVELS, bands, strict=True
-    ):
+    bands = evidence.coverages
+    for level, (share, expected, error, by_chance, _) in bands.items():
         name = f"coverage_{100 * level:g}"
         numbers |= {name: share, f"{name}_if_right": expected, f"{name}_se": error}
         z = (share - expected) / error
-        if by_chance < CHANCE / len(_LEVELS) and abs(share - expected) > MATERIAL:
+        if by_chance < CHANCE / len(LEVELS) and abs(share - expected) > MATERIAL:
             off.append(z)
         if abs(z) > _ONE_SIDED:
             sides.add(z > 0)
-    is_said = holds_all(bands[_LEVELS.index(0.9)])  # by `band-holds-all`
+    is_said = holds_all(bands[0.9])  # by `band-holds-all`
     if not off or (is_said and sides == {True}):
         return CheckResult(numbers)
     what: _Fault = "narrow" if min(off) < 0 else "wide"
@@ -60,10 +56,10 @@ def coverage_off(evidence: Evidence) -> CheckResult:
             "The 50, 90 and 95 % bands hold {:.0%}, {:.0%} and {:.0%} of {:,} targets, "
             "where a right posterior's hold {:.0%}, {:.0%} and {:.0%}, give or take "
             "{:.1%}, {:.1%} and {:.1%}: they are {}. {}",
-            *(numbers[f"coverage_{100 * level:g}"] for level in _LEVELS),
+            *(numbers[f"coverage_{100 * level:g}"] for level in LEVELS),
             prediction.num_rows,
-            *(numbers[f"coverage_{100 * level:g}_if_right"] for level in _LEVELS),
-            *(numbers[f"coverage_{100 * level:g}_se"] for level in _LEVELS),
+            *(numbers[f"coverage_{100 * level:g}_if_right"] for level in LEVELS),
+            *(numbers[f"coverage_{100 * level:g}_se"] for level in LEVELS),
             _CALLED[what],
             _what_to_do(evidence, likelihood, what),
         ),
