@@ -60,7 +60,7 @@ def main() -> int:
         return watch(args)
     before = signal.signal(signal.SIGINT, _end)
     # Imports and tracing make objects by the million, few of them in cycles, and Python
-    # looks for those after every 700: a tenth of a short run.
+    # looks for those after every 700: a sixth of a short run.
     gc.set_threshold(20_000, 10, 10)
     from ornstein.cli import main as run
 

@@ -12,7 +12,7 @@ import scipy.stats
 
 import ornstein as orn
 from ornstein.diagnosis._band_holds_all import band_holds_all
-from ornstein.diagnosis._coverage import coverage_of
+from ornstein.diagnosis._coverage import series_coverage
 from ornstein.diagnosis._evidence import Evidence
 from ornstein.diagnosis.scores._coverage_off import coverage_off
 
@@ -107,7 +107,7 @@ def test_series_of_unequal_lengths():
     prediction, of_y = evidence(
         np.zeros((1, *y.shape)), orn.OverTime(orn.Gaussian(1.0)), series(y)
     ).scored
-    found = coverage_of(prediction, of_y, 0.9)
+    found = series_coverage(prediction, of_y, 0.9)
     lengths = np.array([400] + 100 * [1])
     error = 0.3 * np.sqrt(np.sum(lengths**2)) / lengths.sum()
     assert found.error == pytest.approx(error)

@@ -4,7 +4,7 @@ from .._sentence import Sentence
 from ..data import Series
 from ..likelihood import AbstractLocationScaleLikelihood, of_one_value
 from ._base import CHANCE, NOT_CHECKED, SIGMA, CheckResult
-from ._coverage import Coverage, coverage_of
+from ._coverage import Coverage, series_coverage
 from ._evidence import Evidence
 
 _LEVEL = 0.9
@@ -27,17 +27,17 @@ def band_holds_all(evidence: Evidence) -> CheckResult:
 
     Too many are held if that is so by chance in less than 1 in 740 data sets: rows are
     held together where draws differ, and so are the values of a series (see
-    `coverage_of`).
+    `coverages_of` and `series_coverage`).
     """
     if not isinstance(
         of_one_value(evidence.likelihood), AbstractLocationScaleLikelihood
     ):
         return NOT_CHECKED
     prediction, y = evidence.scored
-    is_series = isinstance(y, Series)
-    found = (
-        coverage_of(prediction, y, _LEVEL) if is_series else evidence.coverages[_LEVEL]
-    )
+    if isinstance(y, Series):
+        found = series_coverage(prediction, y, _LEVEL)
+    else:
+        found = evidence.coverages[_LEVEL]
     numbers = {"coverage_90": found.share}
     if not holds_all(found):
         return CheckResult(numbers)

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, betainc, betaincc, ndtr
 
 from .._tree import in_single
-from .._types import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
+from .._types import Array, Float, Int, PRNGKeyArray, Shaped
 from ..data import Series
 from ..likelihood import AbstractLocationScaleLikelihood, of_one_value
 from ..prediction import Prediction
@@ -57,25 +57,12 @@ class Coverage(NamedTuple):
     num_targets: int
 
 
-def coverage_of(prediction: Prediction, y: PyTree[Array], level: float) -> Coverage:
-    """Count the targets in the bands.
-
-    Columns of a row may depend on each other: they tell no more than one.
-
-    Args:
-        prediction: of real targets, with its draws.
-        y: the targets; a `Series` has some.
-        level: probability of the bands.
-    """
-    if isinstance(y, Series):
-        return _of_series(prediction, y, level)
-    return coverages_of(prediction, y, (level,))[0]
-
-
 def coverages_of(
     prediction: Prediction, y: Array, levels: tuple[float, ...]
 ) -> list[Coverage]:
-    """The same of several levels, for little more than one costs.
+    """Count the targets in bands of several levels, for little more than one costs.
+
+    Columns of a row may depend on each other: they tell no more than one.
 
     Args:
         prediction: of real targets that are no `Series`, with its draws.
@@ -95,6 +82,26 @@ def coverages_of(
         error = math.sqrt(variance)
         found.append(Coverage(share, law.mean, error, by_chance, inside.size))
     return found
+
+
+def series_coverage(prediction: Prediction, y: Series, level: float) -> Coverage:
+    """Count the observed values in bands.
+
+    Args:
+        prediction: of series, with its draws.
+        y: their values, of which there are some.
+        level: probability of the bands.
+    """
+    likelihood, mask = of_one_value(prediction.likelihood), np.asarray(y.mask)
+    times = mask.any(axis=-1)  # others may be many
+    outputs = jax.tree.map(lambda a: a[:, times], prediction.outputs)
+    lower, upper = Prediction(outputs, likelihood).interval(level)
+    inside = _is_inside(np.asarray(y.values)[times], lower, upper)[mask[times]]
+    weights, share = mask.sum(axis=(1, 2)), float(np.mean(inside))
+    spread = math.sqrt(level * (1 - level))
+    error = spread * float(np.linalg.norm(weights)) / inside.size
+    by_chance = float(ndtr(-abs(share - level) / error))
+    return Coverage(share, level, error, by_chance, inside.size)
 
 
 class _Law(NamedTuple):
@@ -173,19 +180,6 @@ def _binomial_tail(share: float, mean: float, rows: int) -> float:
     if share < mean:
         return float(bdtr(math.floor(held), rows, mean))
     return float(bdtrc(math.ceil(held) - 1, rows, mean))
-
-
-def _of_series(prediction: Prediction, y: Series, level: float) -> Coverage:
-    likelihood, mask = of_one_value(prediction.likelihood), np.asarray(y.mask)
-    times = mask.any(axis=-1)  # others may be many
-    outputs = jax.tree.map(lambda a: a[:, times], prediction.outputs)
-    lower, upper = Prediction(outputs, likelihood).interval(level)
-    inside = _is_inside(np.asarray(y.values)[times], lower, upper)[mask[times]]
-    weights, share = mask.sum(axis=(1, 2)), float(np.mean(inside))
-    spread = math.sqrt(level * (1 - level))
-    error = spread * float(np.linalg.norm(weights)) / inside.size
-    by_chance = float(ndtr(-abs(share - level) / error))
-    return Coverage(share, level, error, by_chance, inside.size)
 
 
 def _is_inside(
