@@ -214,6 +214,7 @@ def fit_options(recipe: Recipe, data: Data) -> dict[str, Any]:
         "num_draws": options.num_draws,
         "objective": ImportanceWeighted() if options.importance_weighted else ELBO(),
         "accumulate": options.accumulate,
+        "draw_per_part": options.draw_per_part,
         "rematerialise": options.rematerialise,
         "clip_norm": options.clip,
         "ema_decay": options.ema,

@@ -135,6 +135,7 @@ def fit(
     num_draws: int = 1,
     objective: AbstractObjective = _ELBO,
     accumulate: int = 1,
+    draw_per_part: bool = False,
     rematerialise: bool = False,
     clip_norm: float | None = 10.0,
     ema_decay: float | None = None,
@@ -180,6 +181,8 @@ def fit(
         accumulate: cut each batch into this many equal parts and add up their
             gradients: the same gradient in less memory. All parts meet the same draw;
             row j of every part shares its noise where rows have their own.
+        draw_per_part: each of the accumulated parts meets a draw of its own instead,
+            so that the gradient has less of the draws' noise.
         rematerialise: recompute in the backward pass instead of storing.
         clip_norm: largest global norm of the gradient of the loss per example. 10 is
             a guard against spikes that a fit rarely meets. `None` for none.
@@ -324,6 +327,7 @@ def fit(
         steps_per_epoch=steps_per_epoch,
         num_draws=num_draws,
         accumulate=accumulate,
+        draw_per_part=draw_per_part,
         rematerialise=rematerialise,
         clip_norm=clip_norm,
         ema_decay=ema_decay,

@@ -52,7 +52,8 @@ class Trainer(eqx.Module):
         num_steps: in the run.
         steps_per_epoch: whole batches in the data set.
         num_draws: for each training index.
-        accumulate: equal parts into which a batch is cut to save memory.
+        accumulate: equal parts into which a batch is cut.
+        draw_per_part: whether each of those has its own draw.
         rematerialise: whether draws are recomputed in the backward pass.
         clip_norm: largest global norm of the gradient, or `None`.
         ema_decay: of the running mean of the parameters, or `None` for none.
@@ -74,6 +75,7 @@ class Trainer(eqx.Module):
     steps_per_epoch: int
     num_draws: int
     accumulate: int
+    draw_per_part: bool
     rematerialise: bool
     clip_norm: float | None
     ema_decay: float | None
@@ -221,7 +223,7 @@ class Trainer(eqx.Module):
     def _gradient(self, state, batch, kl_weight, kl_factor, key):
         """Gradient, parts of the loss, calibration sums, new batch statistics."""
 
-        def loss_fn(params, batch, model_state):
+        def loss_fn(params, batch, model_state, key):
             model, likelihood = self.combine(params)
             loss, info = elbo_loss(
                 model,
@@ -255,17 +257,18 @@ class Trainer(eqx.Module):
 
         grad_fn = jax.grad(loss_fn, has_aux=True)
         if self.accumulate == 1:
-            grads, aux = grad_fn(state.params, batch, state.model_state)
+            grads, aux = grad_fn(state.params, batch, state.model_state, key)
             return grads, *aux
         parts = jax.tree.map(
             lambda a: a.reshape(self.accumulate, -1, *a.shape[1:]), batch
         )
 
-        # Every part meets the same draw (one key), as one big batch would; that makes
-        # the mean of the parts' gradients the big batch's.
-        def next_part(model_state, part):
+        # With one key every part meets the same draw, as one big batch would; that
+        # makes the mean of the parts' gradients the big batch's.
+        def next_part(model_state, number, part):
+            part_key = jax.random.fold_in(key, number) if self.draw_per_part else key
             grads, (of_loss, sums, model_state) = grad_fn(
-                state.params, part, model_state
+                state.params, part, model_state, part_key
             )
             return model_state, (grads, of_loss, sums)
 
@@ -273,14 +276,17 @@ class Trainer(eqx.Module):
             jax.tree.map(lambda a: a[0], parts),
             jax.tree.map(lambda a: a[1:], parts),
         )
-        model_state, total = next_part(state.model_state, first)
+        model_state, total = next_part(state.model_state, 0, first)
 
-        def add_part(carry, part):
+        def add_part(carry, numbered):
             model_state, total = carry
-            model_state, new = next_part(model_state, part)
+            model_state, new = next_part(model_state, *numbered)
             return (model_state, jax.tree.map(jnp.add, total, new)), None
 
-        (model_state, total), _ = jax.lax.scan(add_part, (model_state, total), rest)
+        numbers = jnp.arange(1, self.accumulate)
+        (model_state, total), _ = jax.lax.scan(
+            add_part, (model_state, total), (numbers, rest)
+        )
         grads, of_loss, sums = total
         mean = lambda tree: jax.tree.map(lambda a: a / self.accumulate, tree)
         return mean(grads), mean(of_loss), sums, model_state

@@ -331,6 +331,7 @@ class TrainingOptions:
         ema: decay of a running mean of the weights, which is then tested.
         clip: largest norm of the gradient.
         accumulate: parts that each batch is cut into, for less memory.
+        draw_per_part: each part meets its own draw, for a gradient with less noise.
         rematerialise: recompute in the backward pass instead of storing.
         regularise_dynamics: nats per example for each unit of the hidden units'
             roughness over depth, so that fewer steps solve them.
@@ -362,6 +363,7 @@ class TrainingOptions:
     ema: float | None = None
     clip: float = 10.0
     accumulate: int = 1
+    draw_per_part: bool = False
     rematerialise: bool = False
     regularise_dynamics: float = 0.0
     roughness_order: Literal[1, 2] = 1
