@@ -225,6 +225,11 @@ REFUSED = {
         "`regularise_dynamics` does nothing for `network` mlp",
     ),
     "order alone": (ODENET, {"roughness_order": 2}, "add `regularise_dynamics` 0.01"),
+    "draws of one part": (
+        ("mean-field", "mlp"),
+        {"draw_per_part": True},
+        "`accumulate` 1 leaves it whole: give `accumulate` 4",
+    ),
     "negative": (ODENET, {"regularise_dynamics": -1.0}, "must not be negative, got -1"),
     "solver": (ODENET, {"solver": "sra1"}, "`solver` sra1 is for equations with noise"),
     "no layers": (("sdebnn", None), {"random_layers": "none"}, "leaves no weights ran"),

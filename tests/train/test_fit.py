@@ -172,6 +172,26 @@ def test_accumulation_is_the_big_batch(accumulate):
         np.testing.assert_allclose(whole.history[name], parts.history[name], rtol=1e-4)
 
 
+def test_parts_with_their_own_draws_average_their_noise():
+    """Of equal rows a loss varies by its draws alone: four of them leave a quarter.
+
+    Catches parts that share a draw (a ratio of 1, seen).
+    """
+    rows = linear_data()
+    same = Pair(np.repeat(rows.x[:1], 64, axis=0), np.repeat(rows.y[:1], 64, axis=0))
+    model = dataclasses.replace(linear_model(), log_scale=jnp.full(3, -1.0))
+    still = {"split": same, "learning_rate": 1e-9, "num_epochs": 100}
+
+    def log_likelihoods(**options: Any) -> np.ndarray:
+        fitted = quick_fit(model, accumulate=4, **still, **options)
+        return np.asarray(fitted.history["log_likelihood"])
+
+    one, own = log_likelihoods(), log_likelihoods(draw_per_part=True)
+    error = math.sqrt((one.var() + own.var()) / 400)
+    assert abs(one.mean() - own.mean()) < 4 * error
+    assert 0.15 < own.var() / one.var() < 0.4  # of 400 steps: 0.25 ± 0.03
+
+
 def test_batch_by_batch_gives_the_same_numbers():
     inside, outside = quick_fit(), quick_fit(in_memory=False)
     np.testing.assert_allclose(inside.model.mean, outside.model.mean, rtol=1e-5)
@@ -686,6 +706,7 @@ BAD = [
     ({"ema_decay": 1.0}, "`ema_decay` must be between 0 and 1"),
     ({"clip_norm": 0.0}, "`clip_norm` must be positive"),
     ({"accumulate": 3}, "cannot be cut into accumulate=3 equal parts"),
+    ({"draw_per_part": True}, "accumulate=1 leaves it whole: write accumulate=4"),
     (
         {"objective": ImportanceWeighted(), "num_draws": 2, "accumulate": 2},
         "`ImportanceWeighted` takes each batch whole",

@@ -48,7 +48,7 @@ def _by_model(recipe: Recipe) -> set[str]:
     if recipe.network.network != WHITENED:
         unread.add("random_weights")
     if recipe.model.model in _POINTS:
-        unread |= {"num_draws", "importance_weighted"}
+        unread |= {"num_draws", "importance_weighted", "draw_per_part"}
     return unread
 
 

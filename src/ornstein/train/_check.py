@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._kinds import check_arrays
+from .._kinds import check_arrays, check_kind
 from .._types import PyTree
 from ..data import Streamed
+from ._elbo import AbstractObjective
 
 
 def check_positive(**counts: int) -> None:
@@ -47,6 +48,23 @@ def check_clip_norm(value: float | None) -> None:
     if value is not None and not value > 0:
         raise ValueError(
             f"`clip_norm` must be positive, got {value}: write None for no clipping."
+        )
+
+
+def check_parts(
+    objective: AbstractObjective, num_draws: int, accumulate: int, draw_per_part: bool
+) -> None:
+    """Refuse parts of a batch for an objective of whole ones, and draws of no parts."""
+    if accumulate > 1 and num_draws > 1 and not objective.is_mean_over_rows:
+        raise ValueError(
+            f"`{type(objective).__name__}` takes each batch whole, and accumulate="
+            f"{accumulate} cuts it into parts: use accumulate=1, or `ELBO()`."
+        )
+    check_kind("draw_per_part", draw_per_part, bool, "True")
+    if draw_per_part and accumulate == 1:
+        raise ValueError(
+            "`draw_per_part` gives each part of a batch its own draw, and accumulate=1 "
+            "leaves it whole: write accumulate=4."
         )
 
 

@@ -35,6 +35,7 @@ from ._check import (
     check_data,
     check_decay,
     check_on_disk,
+    check_parts,
     check_positive,
 )
 from ._elbo import ELBO, AbstractObjective
@@ -181,8 +182,8 @@ def fit(
         accumulate: cut each batch into this many equal parts and add up their
             gradients: the same gradient in less memory. All parts meet the same draw;
             row j of every part shares its noise where rows have their own.
-        draw_per_part: each of the accumulated parts meets a draw of its own instead,
-            so that the gradient has less of the draws' noise.
+        draw_per_part: each of these parts meets a draw of its own instead, so that
+            the gradient has less of the draws' noise.
         rematerialise: recompute in the backward pass instead of storing.
         clip_norm: largest global norm of the gradient of the loss per example. 10 is
             a guard against spikes that a fit rarely meets. `None` for none.
@@ -253,11 +254,7 @@ def fit(
     check_decay("ema_decay", ema_decay)
     check_decay("snr_decay", snr_decay)
     check_clip_norm(clip_norm)
-    if accumulate > 1 and num_draws > 1 and not objective.is_mean_over_rows:
-        raise ValueError(
-            f"`{type(objective).__name__}` takes each batch whole, and accumulate="
-            f"{accumulate} cuts it into parts: use accumulate=1, or `ELBO()`."
-        )
+    check_parts(objective, num_draws, accumulate, draw_per_part)
     if isinstance(optimiser, IVON):
         optimiser.check(model, objective, kl)
     on_disk = check_on_disk(split, in_memory=in_memory)

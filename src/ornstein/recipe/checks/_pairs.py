@@ -48,6 +48,7 @@ def check_depth(recipe: Recipe) -> None:
 def check_pairs(recipe: Recipe) -> None:
     """Refuse choices of which each is right by itself."""
     _check_roughness(recipe)
+    _check_parts(recipe)
     if recipe.model.model == "sdebnn":
         _check_estimator(recipe)
     if "network" in MODELS[recipe.model.model].options:
@@ -101,6 +102,15 @@ def _check_roughness(recipe: Recipe) -> None:
         raise OptionError(
             "{roughness_order} says which roughness {regularise_dynamics} weighs, and "
             "that is 0: add {regularise_dynamics} 0.01, or leave it out."
+        )
+
+
+def _check_parts(recipe: Recipe) -> None:
+    options = recipe.training
+    if options.draw_per_part and options.accumulate == 1:
+        raise OptionError(
+            "{draw_per_part} gives each part of a batch its own draw, and {accumulate} "
+            "1 leaves it whole: give {accumulate} 4, or leave it out."
         )
 
 

@@ -217,7 +217,7 @@ _PATH_NOISE: dict[str, Any] = {"random_weights": "path", "init_scale": 0.1}
 
 # What only the implicit network of a paper's twins reads.
 _NODES = {"num_components", "init_spread", "node_prior_scale", "noise_learning_rate"}
-_NODES |= {"kl_warmup", "num_draws"}
+_NODES |= {"kl_warmup", "num_draws", "draw_per_part"}
 _TWINS: dict[ModelName, dict[str, Any]] = {
     "implicit": {},
     "deterministic": {"test_draws": 1},
@@ -362,7 +362,7 @@ def _of_sdebnn(
     if model not in ("mean-field", "map"):
         unread |= {"kl_weight", "kl_warmup"}
     if model != "mean-field":
-        unread |= {"num_draws"}
+        unread |= {"num_draws", "draw_per_part"}
     own = {n: v for n, v in _DEPTH[model].items() if n != "learning_rate"}
     own["network"] = network
     if network == "hyper-odenet":

@@ -60,7 +60,10 @@ _MEANS = (
 )
 _NOT_RECORDS = ("result",)
 _TWIN = "-without-noise"
-_OF_NOISE = {"model", "init_scale", "weight_noise", "random_weights", "test_draws"}
+_OF_NOISE = {
+    *("model", "init_scale", "weight_noise", "random_weights", "test_draws"),
+    *("accumulate", "draw_per_part"),
+}
 
 
 def _run(study: Study) -> list[dict[str, Any]]:
