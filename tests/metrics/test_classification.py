@@ -180,6 +180,18 @@ def test_reliability_by_hand():
     np.testing.assert_allclose(bins.accuracy, [nan, nan, 0.5, 0.0, 1.0])
 
 
+@pytest.mark.parametrize("num_bins", [7, 15, 20, 30])
+def test_edges_lie_in_the_bin_below(num_bins):
+    """Catches edges that round to a number of the bin above (12 to 14 of 15, seen)."""
+    edges = np.asarray(
+        metrics.reliability(np.eye(2), np.arange(2), num_bins=num_bins).edges
+    )
+    for number, edge in enumerate(edges[1:]):
+        probs = np.array([[edge, *[0.0] * 40]], np.float32)  # the largest, if small
+        counts = metrics.reliability(probs, np.arange(1), num_bins=num_bins).counts
+        assert int(np.argmax(counts)) == number
+
+
 def test_calibration_errors_by_hand():
     """Catches an unweighted mean over bins, and empty bins that count."""
     # Bins of fifths: gaps 0.1 (2 rows), 0.8 (1 row), 0.075 (2 rows).

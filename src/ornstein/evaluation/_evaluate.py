@@ -46,7 +46,8 @@ def evaluate(prediction: Prediction, y: PyTree[Targets]) -> dict[str, float]:
         `rmse` (of the mean or, where there is none, the median), `crps`, `coverage_90`,
         `calibration_error`, and means of `aleatoric` and `epistemic` variance where
         they exist. `epistemic_share` is epistemic / (aleatoric + epistemic).
-        Several yes-or-no columns count as that many rows, but for `nll`.
+        Several yes-or-no columns count as that many rows, but for `nll`, `nll_errors`
+        and means of `entropy`, `aleatoric` and `epistemic`, which add them up.
 
         Of a `Series` only observed values count, and `nll` is a mean over them, nats a
         value: each value's density is averaged over draws by itself. Series are the

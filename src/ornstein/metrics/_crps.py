@@ -63,9 +63,10 @@ def sample_crps(
             f"`samples` has shape {np.shape(samples)} and `y` {np.shape(y)}: give "
             "samples first, and then the shape of `y`."
         )
-    samples = jnp.sort(in_single(samples), axis=0)
+    # From the target: far from zero the sum over ranks would lose its digits.
+    samples = jnp.sort(in_single(samples) - in_single(y)[None], axis=0)
     num_samples = samples.shape[0]
     ranks = jnp.arange(1, num_samples + 1).reshape(-1, *(1,) * (samples.ndim - 1))
     weights = (2 * ranks - num_samples - 1).astype(samples.dtype)
     spread = jnp.sum(weights * samples, axis=0) / num_samples**2
-    return jnp.mean(jnp.abs(samples - in_single(y)[None]), axis=0) - spread
+    return jnp.mean(jnp.abs(samples), axis=0) - spread

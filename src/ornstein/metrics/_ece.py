@@ -199,7 +199,7 @@ def _reliability(probs, y, num_bins: int) -> Reliability:
     counts = total(jnp.ones_like(confidence))
     sum_confidence, sum_right = total(confidence), total(is_right)
     return Reliability(
-        jnp.linspace(0, 1, num_bins + 1),
+        jnp.asarray(_edges(num_bins)),
         counts.astype(int),
         sum_confidence / counts,
         sum_right / counts,
@@ -221,6 +221,14 @@ def _top(
 
 def _equal_width(confidence: Float[Array, "*rows"], num_bins: int):
     return jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
+
+
+def _edges(num_bins: int) -> Float[np.ndarray, " edges"]:
+    """Of the bins of `_equal_width`, the last number that lies in the one below."""
+    numbers = np.arange(num_bins + 1, dtype=np.float32)
+    edges = numbers / np.float32(num_bins)
+    is_past = np.ceil(edges * np.float32(num_bins)) > numbers
+    return np.where(is_past, np.nextafter(edges, np.float32(0)), edges)
 
 
 def _bin_sums(values, bins, num_bins: int):
