@@ -105,14 +105,15 @@ def test_steep_gradients_do_not_overflow():
 
 
 SCALES = np.logspace(-0.7, 0.7, 50).astype(np.float32)
-GAUSSIAN = DensityPotential(lambda x: -0.5 * jnp.sum((x / jnp.asarray(SCALES)) ** 2))
+MILE = {"start_energy_variance": 0.5, "end_energy_variance": 0.1, "max_phase": None}
 
 
-def tuned(kernel, num_warm_up=4000, num_steps=8000):
+def tuned(kernel, num_warm_up=4000, num_steps=8000, scales=SCALES):
+    widths = jnp.asarray(scales)
     return run_chains(
         kernel,
-        GAUSSIAN,
-        jnp.asarray(SCALES),
+        DensityPotential(lambda x: -0.5 * jnp.sum((x / widths) ** 2)),
+        widths,
         key=jax.random.key(0),
         num_chains=4,
         num_warm_up=num_warm_up,
@@ -122,9 +123,7 @@ def tuned(kernel, num_warm_up=4000, num_steps=8000):
 
 def test_the_warm_up_finds_the_energy_variance_and_a_length():
     """Catches (seen) a sixth root of the wrong sign."""
-    chains = tuned(
-        MicrocanonicalLangevin(1e-3, start_energy_variance=0.5, end_energy_variance=0.1)
-    )
+    chains = tuned(MicrocanonicalLangevin(1e-3, **MILE))
     info = chains.info
     variance = np.mean(np.square(info.energy_change), axis=1) / len(SCALES)
     # A sixth power: the step sizes of these chains are within a third of one another.
@@ -179,12 +178,11 @@ def test_lengths_of_known_paths():
 
 
 def test_less_energy_variance_is_less_biased():
-    """The bound of the docstring, and that the bias goes with the step."""
+    """The bias goes with the step."""
 
     def bias(end_variance):
-        kernel = MicrocanonicalLangevin(
-            0.1, start_energy_variance=0.5, end_energy_variance=end_variance
-        )
+        options = MILE | {"end_energy_variance": end_variance}
+        kernel = MicrocanonicalLangevin(0.1, **options)
         x = np.asarray(tuned(kernel, num_steps=12_000).positions, float)
         return abs(np.mean((x / SCALES) ** 2) - 1)
 
@@ -194,14 +192,31 @@ def test_less_energy_variance_is_less_biased():
     assert fine < 0.04
 
 
+@pytest.mark.parametrize("step_size", [1e-4, 30.0])
+def test_one_narrow_direction_has_its_variance(step_size):
+    """Of fifty, which the mean error in energy does not see: by it alone a third.
+
+    Catches (seen) no limit, one by the mean curvature, and short steps that count.
+    """
+    scales = np.ones(50, np.float32)
+    scales[7] = 0.1
+    kernel = MicrocanonicalLangevin(step_size)
+    chains = tuned(kernel, num_warm_up=800, num_steps=4000, scales=scales)
+    squares = np.mean((np.asarray(chains.positions, float) / scales) ** 2, axis=(0, 1))
+    assert squares[7] > 0.9
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.05)
+    # Near the limit: a step a tenth as long would be right as well, and slow.
+    phases = np.asarray(chains.info.step_size[:, -1]) / 0.1 / 7.0
+    assert np.all((1.2 < phases) & (phases < 1.8)), phases
+
+
 def test_a_temperature_is_one():
     """At T the variances are T times the target's. Catches (seen) a T that is not in
     the density."""
     kernel = MicrocanonicalLangevin(
         0.1,
         temperature=0.25,
-        start_energy_variance=0.5,
-        end_energy_variance=5e-4,
+        **(MILE | {"end_energy_variance": 5e-4}),
     )
     x = np.asarray(tuned(kernel, num_steps=12_000).positions, float)
     assert np.mean((x / SCALES) ** 2) == pytest.approx(0.25, rel=0.1)
@@ -239,6 +254,8 @@ def test_a_step_off_the_finite_numbers_is_taken_back():
 def test_bad_input():
     with pytest.raises(ValueError, match="`decoherence_length` must be positive"):
         MicrocanonicalLangevin(0.1, -1.0)
+    with pytest.raises(ValueError, match="`max_phase` must be positive"):
+        MicrocanonicalLangevin(max_phase=0.0)
     with pytest.raises(ValueError, match="`end_energy_variance` must be positive"):
         MicrocanonicalLangevin(end_energy_variance=0.0)
     one = DensityPotential(lambda x: -0.5 * jnp.sum(x**2))

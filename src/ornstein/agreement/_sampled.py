@@ -161,9 +161,12 @@ def mclmc(
         problem,
         prior_scale,
         effort,
-        # MILE's own variances of the energy.
+        # MILE's own steps, by the energy alone.
         MicrocanonicalLangevin(
-            0.01, start_energy_variance=0.5, end_energy_variance=0.1
+            0.01,
+            start_energy_variance=0.5,
+            end_energy_variance=0.1,
+            max_phase=None,
         ),
         key=key,
         num_warmup=thin * effort.num_warmup,

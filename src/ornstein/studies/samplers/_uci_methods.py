@@ -168,7 +168,7 @@ def _mile(
     """Microcanonical chains from optimised members, with MILE's energy variances."""
     length = Length.of(_MILE, len(split))
     kernel = MicrocanonicalLangevin(
-        0.1, start_energy_variance=0.5, end_energy_variance=0.1
+        0.1, start_energy_variance=0.5, end_energy_variance=0.1, max_phase=None
     )
     return _mlp_chains(split, kernel, prior_scale, length, budget=budget, key=key)
 
@@ -206,7 +206,7 @@ def _sdebnn_mile(
     MILE's, 0.02 with a tenth, 0.01 with a hundredth, 0.19 by HMC.
     """
     length = Length.of(_PATH_MILE, len(split))
-    kernel = MicrocanonicalLangevin(0.1)
+    kernel = MicrocanonicalLangevin(0.1, max_phase=None)
     return _path_chains(split, kernel, length, budget=budget, key=key, **path)
 
 
