@@ -7,12 +7,13 @@ $\varepsilon \leftarrow \langle \xi / \varepsilon^6 \rangle^{-1/6}$ with a runni
 that counts a step less the further $\xi$ is from 1, and that forgets until the second
 phase.
 
-That mean over dimensions says nothing of a few that are narrow: of 50 of which one is a
-tenth as wide, that one had a third of its variance. So a step turns the stiff directions
-by `max_phase` at most, $\varepsilon \sqrt{\lambda / (d - 1)}$ in radians, with
-$\lambda = \langle |\delta g|^2 \rangle / \langle \delta g \cdot \delta q \rangle$ of the
-gradient's changes from step to step: the mean of curvatures weighted by themselves, from
-gradients that are there. The integrator breaks at a phase of 2.55.
+That mean over dimensions says nothing of a few that are narrow: one of 50 that was a
+tenth as wide as the others kept a third of its variance or less. So a step turns the
+stiff directions by `max_phase` at most, $\varepsilon \sqrt{\lambda / (d - 1)}$ in
+radians, with
+$\lambda = \langle |\delta g|^2 \rangle / \langle \delta g \cdot \delta q \rangle$
+of the gradient's changes from step to step: the mean of curvatures weighted by
+themselves, from gradients that are there. The integrator breaks at a phase of 2.55.
 
 The warm-up has three phases: in the first (3/5) the step size is found, in the second
 (1/5) also the variances, at whose end $L = \sqrt{\sum \mathrm{Var}}$; in the third
