@@ -264,11 +264,11 @@ CASES = {
     "weight decay": (f"train {TINY} --weight-decay=-1 --out new", "not be negative"),
     "tune sigma of a network": (
         "train --model ensemble --tune sigma --validation-fraction 0.2 --out new",
-        "--sigma does nothing for --network mlp",
+        "--tune sigma searches --sigma, which does nothing for --network mlp",
     ),
     "tune components of a network": (
-        "train --model ensemble --tune components --out new",
-        "--num-components does nothing for --model ensemble",
+        "train --data gone.csv --model ensemble --tune components --out new",
+        "--tune components searches --num-components, .* for --model ensemble: leave",
     ),
     "tune the nodes' rate of IVON": (
         "train --model mean-field --optimiser ivon --tune noise-lr --out new",
