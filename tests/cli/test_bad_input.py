@@ -118,6 +118,14 @@ CASES = {
         f"train {TINY} --learning-rate inf --out new",
         "--learning-rate must be a finite number, got inf",
     ),
+    "infinite in single precision": (
+        f"train {TINY} --scale 1e300 --out new",
+        "--scale must be 0 or of a size from .*, got 1e\\+300: it would be infinite in",
+    ),
+    "nothing in single precision": (
+        "train --model ensemble --weight-scale 1e-39 --out new",
+        "--weight-scale must be 0 or .* got 1e-39: it would be 0 in single precision",
+    ),
     "NaN": ("evaluate run --dial 0.5 nan", "--dial must be a finite number, got nan"),
     "ema": (f"train {TINY} --ema 1 --out new", "--ema must lie above 0.*leave it out"),
     "scale": (f"train {TINY} --scale 0 --out new", "--scale must be positive, got 0"),
@@ -256,11 +264,11 @@ CASES = {
     "weight decay": (f"train {TINY} --weight-decay=-1 --out new", "not be negative"),
     "tune sigma of a network": (
         "train --model ensemble --tune sigma --validation-fraction 0.2 --out new",
-        "--sigma does nothing for --network mlp",
+        "--tune sigma searches --sigma, which does nothing for --network mlp",
     ),
     "tune components of a network": (
-        "train --model ensemble --tune components --out new",
-        "--num-components does nothing for --model ensemble",
+        "train --data gone.csv --model ensemble --tune components --out new",
+        "--tune components searches --num-components, .* for --model ensemble: leave",
     ),
     "tune the nodes' rate of IVON": (
         "train --model mean-field --optimiser ivon --tune noise-lr --out new",

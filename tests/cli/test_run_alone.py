@@ -167,6 +167,15 @@ def test_load_run_of_classes(run):
     assert "'city' has 'Rom'" in found.notes[0]
 
 
+def test_classes_have_no_interval(run, tmp_path, capsys):
+    """Catches (seen) an option that is passed over without a word."""
+    inputs, out = write(tmp_path / "new.csv", range(50, 53)), tmp_path / "p.csv"
+    assert main(["predict", str(run), str(inputs), f"-o{out}", "--interval=0.5"]) == 2
+    said = capsys.readouterr().err
+    assert "--interval is of numbers, and the run learned classes from" in said
+    assert not out.exists()
+
+
 def test_images_are_named(tmp_path, capsys):
     rng = np.random.default_rng(0)
     for i in range(24):

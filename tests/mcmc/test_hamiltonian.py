@@ -106,8 +106,8 @@ def test_acceptance_tends_to_one():
 
 
 def test_jitter_moves_what_a_whole_period_leaves():
-    """After 2π a standard normal is where it was. Catches a jitter of nothing, and a
-    step size that wanders, as each trajectory starts from the last one's."""
+    """After 2π a standard normal is where it was. Catches a jitter of nothing, and
+    (seen) the last trajectory's step size in the place of the kernel's."""
     far = jnp.full(16, 3.0)
     run = lambda jitter: run_chain(
         HMC(63, 2 * np.pi / 63, jitter=jitter, adapt_step_size=False, adapt_mass=False),
@@ -121,9 +121,23 @@ def test_jitter_moves_what_a_whole_period_leaves():
     late = np.asarray(moving.positions)[100:]
     assert abs(np.mean(late)) < 0.1
     assert np.var(late) == pytest.approx(1.0, abs=0.1)
-    ratio = np.asarray(moving.info.step_size) * 63 / (2 * np.pi)
+    np.testing.assert_allclose(moving.info.step_size, 2 * np.pi / 63, rtol=1e-6)
+
+
+def test_jitter_is_of_its_size_and_each_trajectorys_own():
+    """Where no force is a trajectory goes as far as its step size, times a momentum of
+    mean square 1. Catches a step size that wanders, from the last trajectory's."""
+    chain = run_chain(
+        HMC(1, 0.5, jitter=0.2, adapt_step_size=False, adapt_mass=False),
+        DensityPotential(lambda x: 0.0 * jnp.sum(x)),
+        jnp.zeros(4000),
+        key=jax.random.key(2),
+        num_steps=300,
+    )
+    moves = np.diff(np.asarray(chain.positions, float), axis=0)
+    ratio = np.sqrt(np.mean(moves**2, axis=1)) / 0.5
     assert np.ptp(ratio[-100:]) > 0.35
-    assert 0.8 <= ratio.min() and ratio.max() <= 1.2  # noqa: PT018
+    assert 0.77 <= ratio.min() and ratio.max() <= 1.23  # noqa: PT018
 
 
 def test_partial_refreshment_of_everything_is_hmc(getkey):

@@ -139,6 +139,12 @@ def test_refuses_what_is_no_prior():
         ScaleMixturePrior(1.0)
     with pytest.raises(ValueError, match="must be below `wide_scale`"):
         ScaleMixturePrior(wide_scale=0.1, narrow_scale=0.2)
+    for scales in ({"narrow_scale": 1e-20}, {"narrow_scale": 1e-9, "wide_scale": 1e30}):
+        with pytest.raises(ValueError, match="density at 0 overflows beside"):
+            ScaleMixturePrior(**scales)
+    assert jnp.isfinite(
+        ScaleMixturePrior(narrow_scale=1e-19).leaf_log_prob(jnp.zeros(1))
+    )
     with pytest.raises(ValueError, match="leave out `.to_event`"):
         DistributionPrior(dist.Normal(np.zeros(2), 1.0).to_event(1))
     with pytest.raises(ValueError, match="choose one on the whole line"):

@@ -30,6 +30,8 @@ REFUSED = {
     "meta": (lambda: X.to("meta"), ValueError, r"`x` is on meta .* x\.to\('cpu'\)"),
     "double": (lambda: X.double(), TypeError, r"x\.float\(\), or module\.double\(\)"),
     "half": (lambda: X.half(), TypeError, r"is float16 .* write x\.float\(\)\.$"),
+    "sparse": (lambda: X.to_sparse(), TypeError, r"is sparse, .* write x\.to_dense"),
+    "complex": (lambda: X.cfloat(), TypeError, "is complex64, .* takes real numbers"),
     "row": (lambda: X[0, 0], ValueError, r"write x\[None\] for a single example"),
     "no rows": (lambda: X[:0], ValueError, "`x` has 0 rows"),
     "unequal": (lambda: (X, X[:2]), ValueError, "`x` has 2 and 4 rows"),
@@ -71,6 +73,14 @@ def test_arguments_of_another_kind():
         module()(X, seed="a")
     with pytest.raises(TypeError, match="`index` must be a whole number, got float"):
         module()(X, index=0.5)
+    for value in (2**31, -(2**31) - 1):
+        with pytest.raises(ValueError, match=f"`index` .* 32 bits, .* got {value}"):
+            module()(X, index=value)
+    with pytest.raises(ValueError, match="`seed` must be a number of 64 bits, from"):
+        module()(X, seed=2**70)
+    for value in (2.5, "4", True):
+        with pytest.raises(TypeError, match=r"must be a whole number, .* num_draws=16"):
+            module().draws(X, value)
     with pytest.raises(ValueError, match="`num_draws` must be at least 1, got 0"):
         module().draws(X, 0)
     with pytest.raises(ValueError, match=r"got 0: write len\(dataset\)"):

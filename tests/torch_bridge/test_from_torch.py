@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 
 import ornstein as orn
+from ornstein.nn import MLP
 
 torch = pytest.importorskip("torch", reason="PyTorch (extra `torch`)")
 import ornstein.torch  # noqa: E402
@@ -138,6 +141,35 @@ def test_layers_without_a_counterpart(layer, kind, match):
     """Catches another function under the same weights."""
     with pytest.raises(kind, match=match):
         orn.torch.from_torch(nn.Sequential(layer))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("network", "kind", "match"),
+    [
+        (nn.Linear(4, 3).double(), TypeError, r"float64, .* write network\.float\(\)"),
+        (nn.Linear(4, 3).bfloat16(), TypeError, "weights of torch.bfloat16, which JAX"),
+        (nn.Linear(4, 3, device="meta"), ValueError, "weights on the device meta"),
+        (
+            MLP(4, 3, (2,), key=jr.key(0)),
+            TypeError,
+            "`network` must be a `Module`, got",
+        ),
+    ],
+    ids=["double", "bfloat16", "meta", "of JAX"],
+)
+def test_weights_that_cannot_be_copied(network, kind, match):
+    """Catches (seen) double precision that is rounded without a word, and what would
+    be an error of PyTorch's or JAX's."""
+    with pytest.raises(kind, match=match):
+        orn.torch.from_torch(network)
+
+
+def test_weights_of_double_precision_are_copied_where_jax_has_them():
+    with jax.enable_x64(True):
+        layer = nn.Linear(4, 3).double()
+        weight = orn.torch.from_torch(layer).module.layers[0].weight
+        np.testing.assert_array_equal(weight, layer.weight.detach().numpy())
 
 
 @pytest.mark.parametrize("wrap", [orn.torch.from_torch, orn.torch.implicit])

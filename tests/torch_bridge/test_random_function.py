@@ -198,6 +198,10 @@ def test_batch_statistics_are_buffers():
     h = (h - mean) / np.sqrt(variance + 1e-5)
     np.testing.assert_allclose(found, h, rtol=1e-4, atol=1e-5)
     assert all(torch.equal(kept[name], b) for name, b in module.named_buffers())
+    # As the docstring of `to_jax` says.
+    fitted = orn.prediction.FittedModel(after, orn.Categorical(), eqx.nn.State(after))
+    said = orn.predict(fitted, x.numpy(), key=jr.key(0), num_draws=1)
+    np.testing.assert_allclose(said.outputs[0], found, rtol=1e-4, atol=1e-5)
 
 
 def test_own_latents_count_as_rows_do():

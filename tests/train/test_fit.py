@@ -795,6 +795,37 @@ def test_what_is_of_another_kind_is_one_sentence(make, message):
         make()
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"optimiser": "adam"}, "must be a rule .* got 'adam': write optimiser=optax"),
+        ({"optimiser": {"weights": None}}, "must be a rule .* got None"),
+        ({"optimiser": lambda rate: rate}, "must be a rule from a rate to an optax"),
+        (
+            {"optimiser": optax.MultiSteps(optax.adam(1e-2), 2)},
+            r"`optax.MultiSteps`, .*: give what its `gradient_transformation\(\)`",
+        ),
+        ({"optimiser": optax.lbfgs()}, r"all that `fit` gives it \(no loss\)"),
+        ({"optimiser": optax.polyak_sgd}, "this one stops .* argument: 'value'"),
+        (
+            {"optimiser": optax.contrib.sam(*2 * [optax.sgd(1e-2)], opaque_mode=False)},
+            "all that `fit` gives it",
+        ),
+        ({"learning_rate": "fast"}, "a number or an optax schedule, got 'fast'"),
+        ({"learning_rate": None}, "a number or an optax schedule, got None"),
+        (
+            {"schedule": optax.cosine_decay_schedule(1.0, 3)},
+            "got function: .* is `learning_rate`",
+        ),
+    ],
+)
+def test_what_is_no_optimiser_rate_or_schedule_is_one_sentence(options, message):
+    """Seen: an error from inside, such as "'str' object is not callable"."""
+    with pytest.raises(TypeError, match=message):
+        quick_fit(**options)
+
+
 def test_nothing_to_train_is_refused():
     class Frozen(AbstractRandomFunction):
         slope: jax.Array

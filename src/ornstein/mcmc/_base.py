@@ -92,7 +92,7 @@ class MCMCInfo(eqx.Module):
         is_divergent: whether the energy error was so large that the integration failed.
         energy: potential plus kinetic energy of the new state, nats.
         num_gradients: gradients of the potential that it took.
-        step_size: of the integrator.
+        step_size: of the integrator, before a jitter.
     """
 
     acceptance_rate: Float[Array, ""]

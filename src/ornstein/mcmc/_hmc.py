@@ -95,5 +95,6 @@ class HMC(AbstractAdaptiveKernel):
             num_integration_steps=self.num_integration_steps,
             key=accept_key,
         )
-        state = eqx.tree_at(lambda s: s.step_size, move_state(state, end), step_size)
-        return state, info
+        state = move_state(state, end)
+        own = lambda of: of.step_size  # not the jittered one
+        return eqx.tree_at(own, state, step_size), eqx.tree_at(own, info, step_size)

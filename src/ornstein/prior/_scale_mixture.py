@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from .._types import Array, Float, PRNGKeyArray
 from ._base import AbstractLeafPrior, check_scale
 
+_LARGEST = float(jnp.finfo(jnp.float32).max)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -58,6 +59,17 @@ class ScaleMixturePrior(AbstractLeafPrior):
                 f"`narrow_scale` ({self.narrow_scale}) must be below `wide_scale` "
                 f"({self.wide_scale}): swap them, or use `GaussianPrior`."
             )
+        if not (self._odds <= _LARGEST and self.narrow_scale >= _LARGEST**-0.5):
+            raise ValueError(
+                f"`narrow_scale` is {self.narrow_scale}, whose density at 0 overflows "
+                f"beside that of `wide_scale`, {self.wide_scale}: take one such as "
+                "0.0025."
+            )
+
+    @property
+    def _odds(self) -> float:
+        """Of the narrow normal, at 0."""
+        return (1.0 - self.mixture) / self.mixture * self.wide_scale / self.narrow_scale
 
     def leaf_log_prob(self, value: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         """See `AbstractLeafPrior`."""
@@ -66,9 +78,8 @@ class ScaleMixturePrior(AbstractLeafPrior):
         # `logaddexp`.
         wide = -0.5 * (value / self.wide_scale) ** 2 - _HALF_LOG_TWO_PI
         wide += math.log(self.mixture / self.wide_scale)
-        odds = (1.0 - self.mixture) / self.mixture * self.wide_scale / self.narrow_scale
         curvature = self.narrow_scale**-2 - self.wide_scale**-2
-        return wide + jnp.log1p(odds * jnp.exp(-0.5 * curvature * value**2))
+        return wide + jnp.log1p(self._odds * jnp.exp(-0.5 * curvature * value**2))
 
     def leaf_sample(
         self, like: Float[Array, "*shape"], *, key: PRNGKeyArray

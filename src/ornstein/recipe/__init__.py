@@ -68,7 +68,11 @@ from ._sampling_options import (
     SampledNetwork as SampledNetwork,
     starts_from_run as starts_from_run,
 )
-from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
+from ._search import (
+    HELD_OUT as HELD_OUT,
+    check_tuned as check_tuned,
+    tune_recipe as tune_recipe,
+)
 from ._table_fit import (
     TableFit as TableFit,
     TablePrediction as TablePrediction,

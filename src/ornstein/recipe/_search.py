@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .._sentence import OptionError
+from .._sentence import Option, OptionError
 from ..functions import AbstractRandomFunction
 from ..train import Tuning, tune
 from ._recipe import Recipe
@@ -15,6 +15,7 @@ from ._training import (
     prepare,
     validation_of,
 )
+from .checks import unread_by_model
 from .inputs import load_data
 from .models import build_model
 
@@ -31,6 +32,36 @@ HELD_OUT = 0.1
 
 _FACTORS = (1 / 3, 1.0, 3.0)
 _COMPONENTS = (4, 8, 16)
+
+
+def check_tuned(recipe: Recipe, names: Sequence[str]) -> None:
+    """Refuse a search of what there is not, or of what the recipe does not read.
+
+    Args:
+        recipe: of a family.
+        names: keys of `TUNABLE`.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    unread = unread_by_model(recipe)
+    for name in names:
+        if name not in TUNABLE:
+            raise OptionError(
+                "{tune} {} is not one of {}: give one of them, or several joined by "
+                "commas.",
+                name,
+                ", ".join(TUNABLE),
+            )
+        if TUNABLE[name] in unread:
+            decides, chosen = unread[TUNABLE[name]]
+            raise OptionError(
+                "{tune} {} searches {}, which does nothing for {} {}: leave it out.",
+                name,
+                Option(TUNABLE[name]),
+                Option(decides),
+                chosen,
+            )
 
 
 def tune_recipe(
@@ -59,22 +90,15 @@ def tune_recipe(
     recipe, data, _, likelihood = prepared
     if trial_epochs is not None and trial_epochs < 1:
         raise ValueError(f"`trial_epochs` must be positive, got {trial_epochs}.")
-    for name in names:
-        if name not in TUNABLE:
-            raise OptionError(
-                "{tune} {} is not one of {}: give one of them, or several joined by "
-                "commas.",
-                name,
-                ", ".join(TUNABLE),
-            )
+    check_tuned(recipe, names)
     if data.validation is None and data.task == "series":
         # Before they are learned from several points and at several tempos.
         data = load_data(recipe.changed(validation_fraction=HELD_OUT))
     elif data.validation is None:
         data = data.with_validation(HELD_OUT, seed=recipe.training.seed)
     space = {TUNABLE[name]: _values(recipe, TUNABLE[name]) for name in names}
-    # The largest of all: an option that nothing reads, or too many components for the
-    # rows of a batch, stop the search before it begins.
+    # The largest of all: too many components for the rows of a batch stop the search
+    # before it begins, as does a rate of nodes that IVON does not read.
     prepare(_with_setting(recipe, {n: v[-1] for n, v in space.items()}), data)
     short, keys = _shorter(recipe, trial_epochs), Keys.of(recipe)
 

@@ -75,7 +75,8 @@ def check_inputs(
         example_shape: of a row, where the module knows it.
 
     Raises:
-        TypeError: for what is no tensor, or of another floating-point type.
+        TypeError: for what is no tensor, or a sparse or complex one, or of another
+            floating-point type.
         ValueError: for tensors elsewhere, or of another shape.
     """
     leaves = jax.tree.leaves(x)
@@ -131,6 +132,13 @@ def _check_leaf(leaf: Any, like: torch.Tensor | None) -> None:
         raise TypeError(
             f"`x` must be a tensor, rows first, got {_full_name(type(leaf))}: write "
             "torch.as_tensor(x)."
+        )
+    if leaf.layout != torch.strided:
+        raise TypeError("`x` is sparse, and JAX reads it whole: write x.to_dense().")
+    if leaf.is_complex():
+        raise TypeError(
+            f"`x` is {_name(leaf.dtype)}, and a function takes real numbers: write "
+            "torch.view_as_real(x), an axis more, or x.abs()."
         )
     if like is None:
         return

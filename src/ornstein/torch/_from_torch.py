@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._kinds import check_kind
+from .._types import Array
 from ..nn import PerExample
 from ._extra import prune, torch
 
@@ -53,10 +55,14 @@ def from_torch(
         The network of a batch, rows first.
 
     Raises:
-        TypeError: for a layer that has no counterpart, by name.
+        TypeError: for what is no module, a layer that has no counterpart, by name, or
+            weights of a type that JAX would round: float64 without `jax_enable_x64`.
         ValueError: for options that have none, forward hooks other than those of
-            `torch.nn.utils.prune`, or two layers with the same weights.
+            `torch.nn.utils.prune`, two layers with the same weights, or weights
+            without numbers, on the device meta.
     """
+    remedy = "`torch.nn.Sequential(...)` (a network of JAX's goes as it is)"
+    check_kind("network", network, torch.nn.Module, remedy)
     _check_no_hooks(network)
     layers = list(_layers(network, ""))
     _check_untied(network)
@@ -198,9 +204,27 @@ def _with_weights(module: Any, what: str) -> eqx.Module:
             use_bias=use_bias,
             key=key,
         )
-    copy = lambda tensor: jnp.array(tensor.detach().cpu().numpy())
+    copy = lambda tensor: _array(tensor, what)
     like = eqx.tree_at(lambda layer: layer.weight, like, copy(module.weight))
     if not use_bias:
         return like
     bias = copy(module.bias).reshape(like.bias.shape)
     return eqx.tree_at(lambda layer: layer.bias, like, bias)
+
+
+def _array(tensor: torch.Tensor, what: str) -> Array:
+    if tensor.device.type == "meta":
+        raise ValueError(
+            f"{what} has weights on the device meta, which are no numbers: load them "
+            "before."
+        )
+    takes = [torch.float16, torch.float32]
+    if jax.dtypes.canonicalize_dtype("float64") == "float64":
+        takes.append(torch.float64)
+    if tensor.dtype not in takes:
+        raise TypeError(
+            f"{what} has weights of {tensor.dtype}, which JAX would round here: write "
+            "network.float(), and to compute in double precision `double()` of the "
+            "module that is made of it."
+        )
+    return jnp.array(tensor.detach().cpu().numpy())

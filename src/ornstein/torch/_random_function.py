@@ -128,12 +128,12 @@ class RandomFunction(torch.nn.Module):
                 one. With a seed and no index, evaluation draws index 0.
 
         Raises:
-            TypeError: for what is no tensor, or of another floating-point type than the
-                parameters.
-            ValueError: for tensors on another device or of another shape, and whatever
-                the random function refuses.
+            TypeError: for what is no tensor, or a sparse or complex one, or of another
+                floating-point type than the parameters; for what is no whole number.
+            ValueError: for tensors on another device or of another shape, numbers of
+                too many bits, and whatever the random function refuses.
         """
-        _check_number("index", index)
+        _check_number("index", index, num_bits=32)
         owned = self._owned()
         leaves, treedef, dtype = self._checked(x, owned)
         words = _words(seed)
@@ -183,6 +183,7 @@ class RandomFunction(torch.nn.Module):
             TypeError: as `forward` does.
             ValueError: as `forward` does; for fewer than one draw.
         """
+        _check_whole("num_draws", num_draws, "num_draws=16")
         if num_draws < 1:
             raise ValueError(f"`num_draws` must be at least 1, got {num_draws}.")
         owned = self._owned()
@@ -224,7 +225,9 @@ class RandomFunction(torch.nn.Module):
         """A copy of the random function with the weights and statistics of now.
 
         What the rest of ornstein takes: `orn.prediction.FittedModel(module.to_jax(),
-        orn.Categorical())` for `predict` and `evaluate`, `save_model`, `prune`.
+        orn.Categorical())` for `predict` and `evaluate`, `save_model`, `prune`. A model
+        with batch statistics has them as its first ones: of `model = module.to_jax()`
+        write `FittedModel(model, orn.Categorical(), eqx.nn.State(model))`.
         """
         owned = self._owned()
         with precision_of(self._dtype(owned)):
@@ -333,16 +336,29 @@ def _free(node: torch.nn.Module, name: str) -> str:
 
 
 def _words(seed: int | None) -> np.ndarray:
-    _check_number("seed", seed)
+    _check_number("seed", seed, num_bits=64)
     if seed is not None:
         return words_of(seed)
     words = torch.randint(2**32, (NUM_WORDS,), dtype=torch.int64)
     return words.numpy().astype(np.uint32)
 
 
-def _check_number(name: str, number: Any) -> None:
-    if number is not None and not isinstance(number, int | np.integer):
+def _check_number(name: str, number: Any, *, num_bits: int) -> None:
+    """Refuse what is no number of a draw; `None` is none."""
+    if number is None:
+        return
+    _check_whole(name, number, f"{name}=0, or leave it out")
+    most = 2 ** (num_bits - 1) - 1
+    if not -most - 1 <= number <= most:
+        raise ValueError(
+            f"`{name}` must be a number of {num_bits} bits, from {-most - 1} to "
+            f"{most}, got {number}."
+        )
+
+
+def _check_whole(name: str, number: Any, write: str) -> None:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
         raise TypeError(
             f"`{name}` must be a whole number, got {type(number).__name__}: write "
-            f"{name}=0, or leave it out."
+            f"{write}."
         )

@@ -1,6 +1,7 @@
 """One optimiser for all that is trained, or one for each label; and Muon."""
 
 import dataclasses
+import numbers
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeAlias
 
@@ -9,6 +10,7 @@ import jax
 import optax
 from optax.contrib import MuonDimensionNumbers, muon as optax_muon
 
+from .._kinds import check_kind
 from .._types import Array, PyTree
 from ..functions import FROZEN, WEIGHTS, AbstractFamily
 from ..nn import Conv2d, ConvTranspose2d, Linear
@@ -45,6 +47,31 @@ class Optimisation(eqx.Module):
     transform: optax.GradientTransformationExtraArgs
     rates: dict[str, optax.Schedule]
 
+    def init(self, params: PyTree, frozen: PyTree) -> PyTree:
+        """The optimiser's state before the first step.
+
+        Args:
+            params: trained leaves.
+            frozen: the others.
+
+        Raises:
+            TypeError: for an optimiser that asks for more than a step gives it.
+        """
+
+        def first_update(params, frozen):
+            state = self.transform.init(params)
+            return self.transform.update(params, state, params, frozen=frozen)
+
+        try:
+            eqx.filter_eval_shape(first_update, params, frozen)
+        except (TypeError, AttributeError) as error:
+            raise TypeError(
+                "`optimiser` must move parameters by their gradients, which is all "
+                f"that `fit` gives it (no loss), and this one stops ({error}): choose "
+                "another, such as `optax.adam`."
+            ) from error
+        return self.transform.init(params)
+
 
 def build_optimisation(
     labels: PyTree[str],
@@ -66,6 +93,7 @@ def build_optimisation(
         num_steps: the length of the run.
 
     Raises:
+        TypeError: for what is no optimiser, no rate or no schedule.
         ValueError: for a rate that is not positive, or a label without an entry.
     """
     if isinstance(optimiser, BoundIVON):
@@ -84,10 +112,14 @@ def build_optimisation(
         if isinstance(rule, optax.GradientTransformation):
             transforms[name] = rule
             continue
+        if not callable(rule):
+            raise TypeError(_not_a_rule(rule))
         rate = _entry("learning_rate", learning_rate, name)
         shape = _entry("schedule", schedule, name)
         rates[name] = _as_schedule(rate, shape, num_steps)
         transforms[name] = rule(rates[name])
+        if not isinstance(transforms[name], optax.GradientTransformation):
+            raise TypeError(_not_a_rule(rule))
     return Optimisation(optax.partition(transforms, labels), rates)
 
 
@@ -153,14 +185,34 @@ def split_trained(
     return params, frozen, jax.tree.map(is_trained, labels, labels)
 
 
+def _not_a_rule(given: object) -> str:
+    if isinstance(given, optax.MultiSteps):
+        return (
+            "`optimiser` is an `optax.MultiSteps`, which is a wrapper: give what its "
+            "`gradient_transformation()` returns."
+        )
+    return (
+        "`optimiser` must be a rule from a rate to an optax transformation, or such a "
+        f"transformation, got {given!r}: write optimiser=optax.adam."
+    )
+
+
 def _as_schedule(rate: Rate, shape: AbstractSchedule, num_steps: int) -> optax.Schedule:
     if callable(rate):
         return rate
+    is_number = isinstance(rate, numbers.Real) or getattr(rate, "shape", None) == ()
+    if not is_number:
+        raise TypeError(
+            "`learning_rate` must be a number or an optax schedule, got "
+            f"{rate!r}: start from 1e-3 with Adam."
+        )
     rate = float(rate)  # of NumPy's or JAX's, too
     if not rate > 0:
         raise ValueError(
             f"`learning_rate` must be positive, got {rate}: start from 1e-3 with Adam."
         )
+    remedy = "`schedule=orn.train.Cosine()` (a schedule of optax's is `learning_rate`)"
+    check_kind("schedule", shape, AbstractSchedule, remedy)
     return shape.build(rate, num_steps)
 
 

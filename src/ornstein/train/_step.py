@@ -97,7 +97,7 @@ class Trainer(eqx.Module):
         zeros = lambda: jax.tree.map(jnp.zeros_like, params)
         return TrainState(
             params=params,
-            opt_state=copied(self.optimisation.transform.init(params)),
+            opt_state=copied(self.optimisation.init(params, self.frozen)),
             model_state=copied(model_state),
             moments=None if self.snr_decay is None else (zeros(), zeros()),
             ema=None if self.ema_decay is None else zeros(),

@@ -210,6 +210,21 @@ def test_r_hat_where_ranks_say_nothing():
     assert np.isnan(found[2])
 
 
+def test_what_never_moved_is_worth_no_number_of_draws():
+    """Beside an output that moves: one that is 1 in all samples, as a saturated
+    probability. Catches (seen) a least effective size of 0 of chains that have met, and
+    one that passes over chains that stand apart.
+    """
+    still, moving = np.ones((4, 100)), np.random.default_rng(0).normal(size=(4, 100))
+    apart = np.repeat([[0.0], [0.0], [1.0], [1.0]], 100, axis=1)
+    found = diagnose_chains(np.stack([still, moving], axis=2))
+    alone, scores = diagnose_chains(moving), worst_of(found)
+    for name in ("ess_bulk", "ess_tail"):
+        assert np.isnan(getattr(found, name)[0])
+        assert scores[name] == pytest.approx(float(getattr(alone, name)), rel=1e-5)
+        assert worst_of(diagnose_chains(np.stack([still, apart], axis=2)))[name] == 0
+
+
 def test_diagnostics_agree_with_arviz():
     arviz = import_arviz()
     draws = np.stack(

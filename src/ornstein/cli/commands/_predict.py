@@ -37,6 +37,7 @@ from .._run_folder import (
 from .._several import ALONE, Several
 from .._terminal import Terminal
 
+_INTERVAL = 0.9
 _MOST = 0.999999  # probability of an interval, of what single precision can tell
 _FIGURES = (".png", ".pdf", ".svg")
 _ONE_SERIES = (
@@ -76,7 +77,7 @@ class Predict:
             built-in ones with the columns time, series and value).
         output: the .csv file to write.
         interval: the probability of the interval that is written for numbers, at most
-            0.999999.
+            0.999999; 0.9 by default.
         figure: also draw the bands of the first few series, into this file.
         with_inputs: write the columns of the table beside the prediction.
         separator: between cells of a .csv; seen from its header by default.
@@ -90,7 +91,7 @@ class Predict:
     run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     inputs: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    interval: float = 0.9
+    interval: float | None = None
     figure: Path | None = None
     with_inputs: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     separator: str | None = None
@@ -102,11 +103,11 @@ class Predict:
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
-        if not 0 < self.interval < 1:
+        if not 0 < self._level < 1:
             raise ValueError(
                 f"--interval must lie above 0 and below 1, got {self.interval}."
             )
-        if self.interval > _MOST:
+        if self._level > _MOST:
             raise ValueError(
                 f"--interval must be at most {_MOST}, got {self.interval}: the ends of "
                 "wider ones are rounding errors of single precision."
@@ -131,6 +132,11 @@ class Predict:
         if self.figure is not None and not is_series:
             raise ValueError(
                 f"--figure draws sequences, and the run learned from "
+                f"{prepared.data.name}: leave it out."
+            )
+        if self.interval is not None and prepared.data.task == "classification":
+            raise ValueError(
+                f"--interval is of numbers, and the run learned classes from "
                 f"{prepared.data.name}: leave it out."
             )
         training = prepared.recipe.training
@@ -162,6 +168,10 @@ class Predict:
             "provenance": provenance(command, seed=training.seed, seconds=seconds),
         }
 
+    @property
+    def _level(self) -> float:
+        return _INTERVAL if self.interval is None else self.interval
+
     def _check_outputs(self, *inputs: Path) -> None:
         outputs = {"--output": self.output}
         if self.figure is not None:
@@ -184,9 +194,9 @@ class Predict:
         found = run.predict(inputs, num_draws=num_draws)
         refuse_non_finite_predictions(found.prediction)
         say_notes(found.notes, terminal)
-        columns = found.to_columns(self.interval)
+        columns = found.to_columns(self._level)
         if self.with_inputs:
-            columns = found.to_columns_beside(self.interval)
+            columns = found.to_columns_beside(self._level)
         return columns, {"input_notes": list(found.notes)} if found.notes else {}
 
     def _of_series(
@@ -202,7 +212,7 @@ class Predict:
         key = Keys.of(prepared.recipe).test
         prediction = predict(fit, inputs.given, key=key, num_draws=num_draws)
         refuse_non_finite_predictions(prediction)
-        numbers = numbers_in_units(prediction, data, self.interval)
+        numbers = numbers_in_units(prediction, data, self._level)
         by_row = {name: inputs.in_file_order(v) for name, v in numbers.items()}
         columns = beside(inputs.columns, by_target(by_row, data))
         if self.figure is None:

@@ -21,6 +21,7 @@ from ...recipe import (
     check_data_there,
     check_handed_over,
     check_kept,
+    check_tuned,
     hand_over,
     is_handed_over,
     is_sampled,
@@ -148,6 +149,9 @@ class Train:
             )
         if self.tune_epochs is not None and self.tune_epochs < 1:
             raise ValueError(f"--tune-epochs must be positive, got {self.tune_epochs}.")
+        names = [name.strip() for name in (self.tune or "").split(",")]
+        if self.tune is not None:
+            check_tuned(self.recipe, names)
         data = self.recipe.data.data
         path = free_folder(data) if self.out is None else self.out
         check_new(path, inputs_of(self.recipe), overwrite=self.overwrite)
@@ -157,7 +161,6 @@ class Train:
         table = None
         if self.tune is not None:
             terminal.say(f"Tuning {self.tune}{_held_out(prepared)}")
-            names = [name.strip() for name in self.tune.split(",")]
             recipe, tuning = tune_recipe(prepared, names, trial_epochs=self.tune_epochs)
             table = tuning.table
             terminal.grid("Trials, best first", table)

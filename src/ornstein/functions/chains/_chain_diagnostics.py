@@ -22,10 +22,11 @@ class ChainDiagnostics(NamedTuple):
 
     Attributes:
         r_hat: rank-normalised split R-hat; 1 where chains agree, above 1.01 they do
-            not yet. NaN for a number that never moved.
-        ess_bulk: independent draws that give the same error of a mean or median.
+            not yet. NaN for a number that is the same in all samples of all chains.
+        ess_bulk: independent draws that give the same error of a mean or median; NaN
+            for such a number, 0 where each chain stands still at a value of its own.
         ess_tail: independent draws that give the same error of the 5 % and 95 %
-            quantiles.
+            quantiles; NaN and 0 as of the mean.
     """
 
     r_hat: Float[Array, "..."]
@@ -63,12 +64,12 @@ def r_hat(draws: Draws) -> Float[Array, "..."]:
 
 def ess_bulk(draws: Draws) -> Float[Array, "..."]:
     """Effective sample size of each number's mean; see `r_hat`."""
-    return _each(diagnostics.ess_bulk, draws)
+    return _of_moving(_each(diagnostics.ess_bulk, draws), draws)
 
 
 def ess_tail(draws: Draws) -> Float[Array, "..."]:
     """Effective sample size of each number's 5 % and 95 % quantiles; see `r_hat`."""
-    return _each(diagnostics.ess_tail, draws)
+    return _of_moving(_each(diagnostics.ess_tail, draws), draws)
 
 
 def e_bfmi(energy: Float[np.ndarray, "chains samples"]) -> Float[np.ndarray, " chains"]:
@@ -134,6 +135,12 @@ def _each(diagnostic: Callable[[Array], Array], draws: Draws) -> Float[Array, ".
     num_chains, num_samples, *shape = draws.shape
     flat = jnp.asarray(draws).reshape(num_chains, num_samples, -1)
     return _compiled(diagnostic, flat).reshape(shape)  # blackjax squeezes
+
+
+def _of_moving(found: Float[Array, "..."], draws: Draws) -> Float[Array, "..."]:
+    """NaN for numbers that never moved, of which blackjax says 0."""
+    has_moved = (draws != draws[:1, :1]).any((0, 1))
+    return jnp.where(has_moved, found, jnp.nan)
 
 
 @eqx.filter_jit
