@@ -270,7 +270,7 @@ def with_named_state(module: Network) -> Network:
     return jax.tree.unflatten(treedef, nodes)
 
 
-def in_inference(model: _Module, *, value: bool = True) -> _Module:
+def in_inference(model: _Module) -> _Module:
     """`eqx.nn.inference_mode`, of random functions too.
 
     Equinox's refuses a tree of some of a network's leaves (the means of `MeanField`,
@@ -278,7 +278,6 @@ def in_inference(model: _Module, *, value: bool = True) -> _Module:
 
     Args:
         model: any tree.
-        value: `False` for the mode of training.
     """
     has_mode = lambda node: getattr(node, "inference", None) is not None
 
@@ -286,7 +285,7 @@ def in_inference(model: _Module, *, value: bool = True) -> _Module:
         nodes = jax.tree.leaves(model, is_leaf=has_mode)
         return tuple(node.inference for node in nodes if has_mode(node))
 
-    return eqx.tree_at(modes, model, replace_fn=lambda _: value)
+    return eqx.tree_at(modes, model, replace_fn=lambda _: True)
 
 
 def initial_state(module: PyTree) -> eqx.nn.State | None:

@@ -200,6 +200,24 @@ def test_batch_statistics_are_buffers():
     assert all(torch.equal(kept[name], b) for name, b in module.named_buffers())
 
 
+def test_training_keeps_what_is_in_inference_mode():
+    """A norm that is frozen, and dropout that is off: catches (seen) both switched on,
+    which moves the statistics, refuses a single row and asks for dropout's key."""
+    layers = [
+        eqx.nn.BatchNorm(3, axis_name="batch", mode="batch"),
+        eqx.nn.Dropout(0.5),
+        eqx.nn.Linear(3, 2, key=jr.key(0)),
+    ]
+    network = eqx.nn.inference_mode(eqx.nn.Sequential(layers))
+    module = orn.torch.RandomFunction(orn.Deterministic(network))
+    before = {name: b.clone() for name, b in module.named_buffers()}
+    x = rows(1)
+    found = module(x).output.detach()
+    assert before
+    assert all(torch.equal(before[name], b) for name, b in module.named_buffers())
+    np.testing.assert_array_equal(found, module.eval()(x).output.detach())
+
+
 def test_own_latents_count_as_rows_do():
     """Catches a local KL without its gradient, and trees of tensors as inputs."""
     recognition = orn.functions.GRURecognition(

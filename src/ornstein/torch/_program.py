@@ -168,7 +168,8 @@ class Program:
         return tuple(leaves[i] for i in self._owned)
 
     def _apply(self, owned, x, words, index, *, is_training, treedef):
-        model = in_inference(self.model(owned), value=not is_training)
+        model = self.model(owned)  # in training what was given frozen stays frozen
+        model = model if is_training else in_inference(model)
         draw = model(
             jax.tree.unflatten(treedef, x),
             key=jax.random.wrap_key_data(words, impl=KEYS),
