@@ -150,6 +150,12 @@ def call_network(
             f"`{type(network).__name__}` failed on a batch of shape "
             f"{shapes[0] if len(shapes) == 1 else shapes}"
         )
+        if _is_about_shapes(error) and len(shapes) > 1:
+            raise ValueError(
+                f"{failed} ({error}): a network of several arrays is given them whole, "
+                "rows first; let one of a single example map itself over the rows, by "
+                "`jax.vmap` in its `__call__`."
+            ) from error
         if _is_about_shapes(error):
             raise ValueError(
                 f"{failed} ({error}), and on a single row of it: give rows first of "
