@@ -10,6 +10,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
+from train.linear_model import linear_model
 
 import ornstein as orn
 from ornstein.functions import map_draws
@@ -313,3 +314,10 @@ def test_fields_may_have_names_of_methods():
     assert set(module.state_dict()) == {"network.to_", "network.draws.0"}
     x = rows().double()
     assert torch.equal(module.to(torch.float64)(x).output, x)
+
+
+def test_labels_are_checked():
+    """Catches (seen) a leaf that is trained under a name that nobody knows."""
+    model = linear_model(scale_label="fixed")
+    with pytest.raises(ValueError, match="calls .log_scale 'fixed', which is no label"):
+        orn.torch.RandomFunction(model)

@@ -12,7 +12,13 @@ import jax
 import numpy as np
 
 from .._types import Array, Float, PyTree
-from ..functions import FROZEN, AbstractRandomFunction, Draw, map_draws
+from ..functions import (
+    FROZEN,
+    AbstractRandomFunction,
+    Draw,
+    check_labels,
+    map_draws,
+)
 from ..network import batch_states, in_inference, initial_state
 
 Arrays: TypeAlias = tuple[Array, ...]
@@ -69,10 +75,10 @@ class Program:
 
     def __init__(self, model: AbstractRandomFunction):
         self.name = type(model).__name__
+        labels = model.labels()
+        check_labels(model, labels)
         labels = jax.tree.map(
-            lambda label, leaf: label if eqx.is_array(leaf) else None,
-            model.labels(),
-            model,
+            lambda label, leaf: label if eqx.is_array(leaf) else None, labels, model
         )
         arrays, self._rest = eqx.partition(model, eqx.is_array)
         leaves, self._treedef = jax.tree_util.tree_flatten_with_path(arrays)
