@@ -1,11 +1,13 @@
 """How networks are called: what of their errors is said to be about rows."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
 from ornstein.network import call_network
+from ornstein.nn import ChannelsFirst
 
 BATCH = jnp.ones((5, 3))
 
@@ -66,6 +68,39 @@ def test_a_network_of_one_example_is_mapped_over_rows(name):
     x = jr.normal(jr.key(3), shape)
     expected = jnp.stack([network(row) for row in x])
     assert jnp.allclose(call_network(network, x).output, expected, rtol=1e-5)
+
+
+class TwoHeads(eqx.Module):
+    """Of one example, with two outputs."""
+
+    mean: eqx.nn.Linear
+    scale: eqx.nn.Linear
+
+    def __call__(self, x):
+        return self.mean(x), self.scale(x)
+
+
+def test_a_network_of_one_example_may_have_several_outputs():
+    """Catches (seen) a complaint about the shape of the batch in their place."""
+    heads = TwoHeads(*(eqx.nn.Linear(3, n, key=jr.key(n)) for n in (1, 2)))
+    x = jr.normal(jr.key(4), (5, 3))
+    for found, head in zip(
+        call_network(heads, x).output, (heads.mean, heads.scale), strict=True
+    ):
+        assert jnp.allclose(found, jnp.stack([head(row) for row in x]), rtol=1e-5)
+    flip = ChannelsFirst(lambda image: (image, image[0, 0]))
+    image, row = flip(jnp.ones((5, 4, 3, 2)))
+    assert (image.shape, row.shape) == ((5, 4, 3, 2), (5, 3))
+
+
+def test_a_network_of_several_arrays_is_told_to_map_itself():
+    """Catches (seen) a sentence about a single row, which nobody tried."""
+    layer = eqx.nn.Linear(3, 1, key=jr.key(0))
+    x = {"a": BATCH, "b": BATCH}
+    with pytest.raises(ValueError, match=r"given them whole, .* by `jax\.vmap`"):
+        call_network(lambda x: layer(x["a"] + x["b"]), x)
+    found = call_network(lambda x: jax.vmap(layer)(x["a"] + x["b"]), x)
+    assert found.output.shape == (5, 1)
 
 
 def test_a_network_of_a_batch_is_called_once():

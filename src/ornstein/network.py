@@ -150,6 +150,12 @@ def call_network(
             f"`{type(network).__name__}` failed on a batch of shape "
             f"{shapes[0] if len(shapes) == 1 else shapes}"
         )
+        if _is_about_shapes(error) and len(shapes) > 1:
+            raise ValueError(
+                f"{failed} ({error}): a network of several arrays is given them whole, "
+                "rows first; let one of a single example map itself over the rows, by "
+                "`jax.vmap` in its `__call__`."
+            ) from error
         if _is_about_shapes(error):
             raise ValueError(
                 f"{failed} ({error}), and on a single row of it: give rows first of "
@@ -270,7 +276,7 @@ def with_named_state(module: Network) -> Network:
     return jax.tree.unflatten(treedef, nodes)
 
 
-def in_inference(model: _Module, *, value: bool = True) -> _Module:
+def in_inference(model: _Module) -> _Module:
     """`eqx.nn.inference_mode`, of random functions too.
 
     Equinox's refuses a tree of some of a network's leaves (the means of `MeanField`,
@@ -278,7 +284,6 @@ def in_inference(model: _Module, *, value: bool = True) -> _Module:
 
     Args:
         model: any tree.
-        value: `False` for the mode of training.
     """
     has_mode = lambda node: getattr(node, "inference", None) is not None
 
@@ -286,7 +291,7 @@ def in_inference(model: _Module, *, value: bool = True) -> _Module:
         nodes = jax.tree.leaves(model, is_leaf=has_mode)
         return tuple(node.inference for node in nodes if has_mode(node))
 
-    return eqx.tree_at(modes, model, replace_fn=lambda _: value)
+    return eqx.tree_at(modes, model, replace_fn=lambda _: True)
 
 
 def initial_state(module: PyTree) -> eqx.nn.State | None:

@@ -213,8 +213,19 @@ def test_new_inputs_must_fit(tmp_path):
         od.read_inputs(tmp_path, od.load("toy/cos"))
 
 
+def test_a_split_of_several_arrays():
+    split = od.Split({"a": np.arange(3), "b": np.ones((3, 2))}, np.arange(3))
+    assert len(split) == 3
+    some = split.rows(np.array([2, 0]))
+    assert (some.x["a"].tolist(), some.x["b"].shape) == ([2, 0], (2, 2))
+
+
 def test_splits_and_validation_guard_themselves():
     with pytest.raises(od.DataError, match="x has 3 rows and y has 2"):
         od.Split(np.zeros((3, 1), np.float32), np.zeros(2, np.int32))
+    with pytest.raises(od.DataError, match="x must be arrays with rows first, got"):
+        od.Split(np.zeros(()), np.zeros(2, np.int32))
+    with pytest.raises(od.DataError, match=r"arrays of x have \[2, 3\] rows"):
+        od.Split({"a": np.zeros((3, 1)), "b": np.zeros((2, 1))}, np.zeros(3, np.int32))
     with pytest.raises(od.DataError, match="has 144 validation rows already"):
         od.load("digits", validation_fraction=0.1).with_validation(0.1)

@@ -90,6 +90,15 @@ def test_gradient_nan():
     assert "the parameters" in found.findings[0].message
 
 
+def test_gradient_of_a_network_whose_dropout_is_off():
+    """Catches (seen) dropout that is on again, and has no key."""
+    silent = eqx.nn.Dropout(0.5, inference=True)
+    network = eqx.nn.Sequential([silent, eqx.nn.Linear(1, 1, key=jr.key(0))])
+    fit = orn.Fit(orn.Deterministic(network), orn.Gaussian(0.1), None, {})
+    found = diagnose(fit, DATA.test, key=KEY)
+    assert found.numbers["num_places_not_finite"] == 0
+
+
 @pytest.mark.parametrize("slope", [0.0, 3.0])
 def test_gradient_noise(slope: float):
     """Targets that have nothing to do with the inputs, and targets that do.

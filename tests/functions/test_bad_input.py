@@ -6,7 +6,17 @@ import jax.random as jr
 import pytest
 from functions.small_model import X, small_model
 
-from ornstein.functions import SDEBNN, Integrator, SDEBlock, WeightPrior
+from ornstein.functions import (
+    SDEBNN,
+    Flipout,
+    ImplicitBNN,
+    Integrator,
+    LocalReparameterised,
+    MCDropout,
+    MeanField,
+    SDEBlock,
+    WeightPrior,
+)
 from ornstein.sde import KL
 
 
@@ -94,3 +104,34 @@ def test_a_trajectory_spans_the_depth(depths):
     model = small_model()
     with pytest.raises(ValueError, match="must begin at depth 0 and end at depth 1"):
         model.trajectory(jnp.asarray(X), jnp.array(depths), key=jr.key(0))
+
+
+class Tied(eqx.Module):
+    """Two layers of one example with one matrix."""
+
+    shared: eqx.nn.Shared
+
+    def __init__(self):
+        pair = [eqx.nn.Linear(3, 3, key=key) for key in jr.split(jr.key(0))]
+        self.shared = eqx.nn.Shared(
+            pair, where=lambda pair: pair[1].weight, get=lambda pair: pair[0].weight
+        )
+
+    def __call__(self, x):
+        first, second = self.shared()
+        return second(first(x))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda net: MCDropout(net, rate=0.1),
+        lambda net: ImplicitBNN(net, key=jr.key(0)),
+        lambda net: MeanField(net, noise=Flipout()),
+        lambda net: MeanField(net, noise=LocalReparameterised()),
+    ],
+)
+def test_tied_weights_have_no_noise_of_a_layer(build):
+    """Catches (seen) a layer that is said to have no weight."""
+    with pytest.raises(ValueError, match=r"tied weights .* use `MeanField\(network"):
+        build(Tied())(jnp.ones((4, 3)), key=jr.key(1))

@@ -10,6 +10,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
+from train.linear_model import linear_model
 
 import ornstein as orn
 from ornstein.functions import map_draws
@@ -204,6 +205,24 @@ def test_batch_statistics_are_buffers():
     np.testing.assert_allclose(said.outputs[0], found, rtol=1e-4, atol=1e-5)
 
 
+def test_training_keeps_what_is_in_inference_mode():
+    """A norm that is frozen, and dropout that is off: catches (seen) both switched on,
+    which moves the statistics, refuses a single row and asks for dropout's key."""
+    layers = [
+        eqx.nn.BatchNorm(3, axis_name="batch", mode="batch"),
+        eqx.nn.Dropout(0.5),
+        eqx.nn.Linear(3, 2, key=jr.key(0)),
+    ]
+    network = eqx.nn.inference_mode(eqx.nn.Sequential(layers))
+    module = orn.torch.RandomFunction(orn.Deterministic(network))
+    before = {name: b.clone() for name, b in module.named_buffers()}
+    x = rows(1)
+    found = module(x).output.detach()
+    assert before
+    assert all(torch.equal(before[name], b) for name, b in module.named_buffers())
+    np.testing.assert_array_equal(found, module.eval()(x).output.detach())
+
+
 def test_own_latents_count_as_rows_do():
     """Catches a local KL without its gradient, and trees of tensors as inputs."""
     recognition = orn.functions.GRURecognition(
@@ -299,3 +318,10 @@ def test_fields_may_have_names_of_methods():
     assert set(module.state_dict()) == {"network.to_", "network.draws.0"}
     x = rows().double()
     assert torch.equal(module.to(torch.float64)(x).output, x)
+
+
+def test_labels_are_checked():
+    """Catches (seen) a leaf that is trained under a name that nobody knows."""
+    model = linear_model(scale_label="fixed")
+    with pytest.raises(ValueError, match="calls .log_scale 'fixed', which is no label"):
+        orn.torch.RandomFunction(model)

@@ -865,3 +865,73 @@ def test_a_likelihood_without_a_number_for_each_row_is_refused(unchecked):
     """Catches (seen) a loss of what broadcasts."""
     with pytest.raises(ValueError, match=r"has shape \(\), where each row has one"):
         quick_fit(likelihood=_OneForAll(1.0))
+
+
+class _Own(AbstractRandomFunction):
+    """A random function of one's own, with a part that is wrong."""
+
+    slope: jax.Array
+    wrong: Any = eqx.field(static=True)
+    label: Any = eqx.field(static=True, default="weights")
+    num_strata: int = eqx.field(static=True, default=1)
+    num_members: int = eqx.field(static=True, default=1)
+
+    def __call__(self, x, *, key, index=None, state=None):
+        parts = {
+            "output": x @ self.slope,
+            "kl": jnp.zeros(()),
+            "local_kl": jnp.zeros(x.shape[0]),
+        }
+        wrong = self.wrong(parts["output"])
+        return Draw(**(parts | wrong)) if isinstance(wrong, dict) else wrong
+
+    def member(self, number: Any) -> AbstractRandomFunction:
+        del number
+        return self
+
+    def posterior_parts(self) -> PosteriorParts:
+        return PosteriorParts()
+
+    def labels(self):
+        if self.label is None:
+            return "weights"
+        return jax.tree.map(lambda _: self.label, self)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "label", "message"),
+    [
+        (lambda output: output, "weights", "`_Own` must give .*Draw` .*got an array"),
+        (
+            lambda _: {"local_kl": jnp.zeros(())},
+            "weights",
+            r"a `local_kl` of shape \(\) for 64",
+        ),
+        (
+            lambda _: {"kl": jnp.zeros(3)},
+            "weights",
+            r"a `kl` of shape \(3,\) for 64 rows",
+        ),
+        (
+            lambda _: {"output": jnp.zeros(())},
+            "weights",
+            r"an output of shape \(\) for 64 rows",
+        ),
+        (
+            lambda _: {"output": (jnp.zeros((64, 1)), jnp.zeros((64, 1)))},
+            "weights",
+            r"`Gaussian` takes one array, and the output is a tuple .*CustomLikelihood",
+        ),
+        (lambda _: {}, "fixed", "calls .slope 'fixed', which is no label"),
+        (
+            lambda _: {},
+            None,
+            "must be a tree like the _Own itself, .*got one of type str",
+        ),
+    ],
+)
+def test_a_random_function_that_breaks_its_contract(wrong, label, message, unchecked):
+    """Catches (seen) errors from inside, and a label in no group that was trained."""
+    model = _Own(jnp.zeros((3, 1)), wrong, label)
+    with pytest.raises((TypeError, ValueError), match=message):
+        quick_fit(model, batch_size=64)

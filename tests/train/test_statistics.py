@@ -23,6 +23,7 @@ from ornstein import nn
 from ornstein.data._base import Split
 from ornstein.functions import Deterministic, ImplicitBNN, MeanField
 from ornstein.likelihood import Gaussian
+from ornstein.network import batch_states
 from ornstein.train import (
     EarlyStopping,
     Fit,
@@ -58,7 +59,7 @@ def assert_statistics(state: Any, network: Any, expected: tuple) -> None:
 @pytest.mark.parametrize("batch_size", [6, 128])
 def test_statistics_are_the_mean_of_the_batches(batch_size: int):
     """Four batches of 6 and two rows left over; and one batch of all. Neither an old
-    state nor inference mode matters, nor that weights are random."""
+    state matters, nor that weights are random."""
     model = Deterministic(Normalised(key=jr.key(0)))
     network: Any = model.network
     batch_size = min(batch_size, len(X))
@@ -66,7 +67,7 @@ def test_statistics_are_the_mean_of_the_batches(batch_size: int):
     old = eqx.nn.State(model).set(network.norm.index, (jnp.ones(4), jnp.ones(4)))
     for function, state in (
         (model, None),
-        (eqx.nn.inference_mode(model), old),
+        (model, old),
         (MeanField(network, init_scale=1e-6), None),
     ):
         found = recompute_statistics(
@@ -158,6 +159,30 @@ def test_equinox_statistics_go_on_as_they_do_in_training():
         state = model(jnp.asarray(rows), key=jr.key(0), state=state).state
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(state), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", [Deterministic, MeanField])
+def test_statistics_of_a_network_in_inference_mode_are_kept(family: Any):
+    """Frozen on purpose: catches (seen) those of the batches in their place."""
+    network = eqx.nn.inference_mode(Normalised(key=jr.key(0)))
+    model = family(network)
+    index, *_ = batch_states(model)
+    old = eqx.nn.State(model).set(index, (jnp.ones(4), jnp.ones(4)))
+    assert recompute_statistics(model, X, key=jr.key(1), state=old) is old
+
+
+def test_dropout_that_is_off_stays_off():
+    """Beside a norm that is not. Catches (seen) dropout without a key."""
+    layers = equinox_vectors(is_normalised=True, key=jr.key(0)).module.layers
+    silent = eqx.nn.Dropout(0.5, inference=True)
+    network = nn.PerExample(eqx.nn.Sequential([*layers, silent]))
+    states = [
+        recompute_statistics(Deterministic(each), X, key=jr.key(1), batch_size=13)
+        for each in (network, nn.PerExample(eqx.nn.Sequential(layers)))
+    ]
+    found, expected = map(jax.tree.leaves, states)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_a_model_without_batch_statistics_has_none():

@@ -92,7 +92,8 @@ class Evidence:
         bound: tuple[float, float] | None = None,
     ):
         # Of the same law on the same steps, and its path can be met in half steps too.
-        self.model = on_finer_path(in_inference(fit.model))
+        self.in_training = on_finer_path(fit.model)
+        self.model = in_inference(self.in_training)
         self.likelihood, self.state = fit.likelihood, fit.state
         self.x, self.y = x, y
         self.history, self.num_data = history, num_data

@@ -9,7 +9,6 @@ from .._tree import all_finite
 from .._types import Array, Float, PRNGKeyArray, PyTree
 from ..functions import FROZEN
 from ..likelihood import AbstractLikelihood
-from ..network import in_inference
 from ..train import elbo_loss
 from ._base import CheckResult
 from ._evidence import SOME_SKILL, Evidence
@@ -95,7 +94,7 @@ def gradient_noise(evidence: Evidence) -> CheckResult:
 
 def _gradient(evidence: Evidence) -> PyTree[Float[Array, "..."]]:
     """Of the loss in training, for what is trained."""
-    model = in_inference(evidence.model, value=False)
+    model = evidence.in_training
     is_trained = jax.tree.map(lambda label: label != FROZEN, model.labels())
     params, rest = eqx.partition(model, is_trained)
     if not jax.tree.leaves(params):

@@ -12,6 +12,7 @@ from ._base import (
     no_local_kl as no_local_kl,
     total_kl as total_kl,
 )
+from ._contract import check_draw as check_draw, check_labels as check_labels
 from ._draws import (
     are_whole_rounds as are_whole_rounds,
     copied as copied,

@@ -10,11 +10,23 @@ import equinox as eqx
 import jax
 
 from .._types import Array, Float, PRNGKeyArray, PyTree
-from ..nn import AbstractLayer, Layer, PerRow, is_layer, num_inputs
+from ..nn import AbstractLayer, Layer, PerRow, is_layer, layers_of, num_inputs
 
 
 def replace_layers(network: PyTree, new: Sequence[Callable]) -> PyTree:
-    """The network with its layers replaced, in the order of `layers_of`."""
+    """The network with its layers replaced, in the order of `layers_of`.
+
+    Raises:
+        ValueError: if layers have their weights from each other.
+    """
+    is_shared = lambda node: isinstance(node, eqx.nn.Shared)
+    shared = filter(is_shared, jax.tree.leaves(network, is_leaf=is_shared))
+    if any(layers_of(node) for node in shared):
+        raise ValueError(
+            "Layers with tied weights (`eqx.nn.Shared`) have no noise of their own: "
+            "use `MeanField(network, prior)` with its default noise, which draws such "
+            "weights once."
+        )
     nodes, treedef = jax.tree.flatten(network, is_leaf=is_layer)
     replacements = iter(new)
     nodes = [next(replacements) if is_layer(n) else n for n in nodes]

@@ -7,10 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Array, Float, RealScalar
+from .._types import Array, Float, PyTree, RealScalar
 
-Output: TypeAlias = Float[Array, "..."] | tuple[Float[Array, "..."], eqx.nn.State]
-"""An array, and the state of batch statistics for a module that was given one."""
+Output: TypeAlias = PyTree[Float[Array, "..."]] | tuple[PyTree, eqx.nn.State]
+"""An array, or several, and the state of batch statistics where one was given."""
 
 
 class PerRow(eqx.Module):
@@ -48,8 +48,8 @@ class ChannelsFirst(eqx.Module):
 
         def one(module: Callable[..., Any], x: Array, *state: eqx.nn.State) -> Any:
             y, *new = _as_tuple(module(jnp.moveaxis(x, -1, 0), *state), state)
-            y = jnp.moveaxis(y, 0, -1) if y.ndim == 3 else y
-            return (y, *new)
+            last = lambda each: jnp.moveaxis(each, 0, -1) if each.ndim == 3 else each
+            return (jax.tree.map(last, y), *new)
 
         return _over_lead(one, self.module, x, 3, state)
 
@@ -142,5 +142,5 @@ def _over_lead(
         fn, in_axes=in_axes, out_axes=out_axes, axis_name="batch"
     )
     y, *states = over_rows(module, flat, *states)
-    y = y.reshape(*lead, *y.shape[1:])
+    y = jax.tree.map(lambda each: each.reshape(*lead, *each.shape[1:]), y)
     return (y, *states) if states else y

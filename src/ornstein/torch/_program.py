@@ -12,7 +12,13 @@ import jax
 import numpy as np
 
 from .._types import Array, Float, PyTree
-from ..functions import FROZEN, AbstractRandomFunction, Draw, map_draws
+from ..functions import (
+    FROZEN,
+    AbstractRandomFunction,
+    Draw,
+    check_labels,
+    map_draws,
+)
 from ..network import batch_states, in_inference, initial_state
 
 Arrays: TypeAlias = tuple[Array, ...]
@@ -69,10 +75,10 @@ class Program:
 
     def __init__(self, model: AbstractRandomFunction):
         self.name = type(model).__name__
+        labels = model.labels()
+        check_labels(model, labels)
         labels = jax.tree.map(
-            lambda label, leaf: label if eqx.is_array(leaf) else None,
-            model.labels(),
-            model,
+            lambda label, leaf: label if eqx.is_array(leaf) else None, labels, model
         )
         arrays, self._rest = eqx.partition(model, eqx.is_array)
         leaves, self._treedef = jax.tree_util.tree_flatten_with_path(arrays)
@@ -168,7 +174,8 @@ class Program:
         return tuple(leaves[i] for i in self._owned)
 
     def _apply(self, owned, x, words, index, *, is_training, treedef):
-        model = in_inference(self.model(owned), value=not is_training)
+        model = self.model(owned)  # in training what was given frozen stays frozen
+        model = model if is_training else in_inference(model)
         draw = model(
             jax.tree.unflatten(treedef, x),
             key=jax.random.wrap_key_data(words, impl=KEYS),

@@ -1,10 +1,12 @@
 """What `fit` refuses before any work."""
 
+import dataclasses
 import math
 import numbers
 from collections.abc import Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,8 @@ import numpy as np
 from .._kinds import check_arrays, check_kind
 from .._types import PyTree
 from ..data import Streamed
+from ..functions import AbstractRandomFunction, Draw, check_draw
+from ..likelihood import AbstractLikelihood, check_one_each
 from ._elbo import AbstractObjective
 
 
@@ -118,6 +122,52 @@ def check_data(split: Any, name: str) -> tuple[PyTree, PyTree]:
                     "remove or impute them."
                 )
     return x, y
+
+
+def check_fits(
+    model: AbstractRandomFunction,
+    likelihood: AbstractLikelihood,
+    data: tuple[PyTree, PyTree],
+    state: eqx.nn.State | None,
+    num_rows: int,
+) -> Draw:
+    """Refuse targets that the likelihood, or the network's output, has no place for.
+
+    Args:
+        model: whose first member is called on a batch.
+        likelihood: of its targets.
+        data: inputs and targets.
+        state: batch statistics, or `None`.
+        num_rows: of a batch.
+
+    Returns:
+        the shapes of a draw.
+    """
+    like = lambda a: jax.ShapeDtypeStruct((num_rows, *a.shape[1:]), a.dtype)
+    x, y = jax.tree.map(like, data)
+
+    def call(x, key, state):
+        member = model.member(0)
+        draw = member(x, key=key, index=None, state=state)
+        check_draw(member, draw, num_rows)
+        return dataclasses.replace(draw, state=None)
+
+    draw = eqx.filter_eval_shape(call, x, jax.random.key(0), state)
+    leaves = jax.tree.leaves(draw.output)
+    likelihood.check_targets(data[1], leaves[0].shape[-1])
+    try:
+        log_prob = eqx.filter_eval_shape(likelihood.log_prob, draw.output, y)
+    except (AttributeError, TypeError) as error:
+        if hasattr(draw.output, "shape"):
+            raise
+        raise TypeError(
+            f"`{type(likelihood).__name__}` takes one array, and the output is a "
+            f"{type(draw.output).__name__} of arrays of shapes "
+            f"{[leaf.shape for leaf in leaves]}: let the network give one, or write "
+            "`orn.CustomLikelihood`, which takes what it gives."
+        ) from error
+    check_one_each(log_prob, num_rows)
+    return draw
 
 
 def check_on_disk(split: Any, *, in_memory: bool | None) -> Streamed | None:

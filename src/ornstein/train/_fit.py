@@ -27,13 +27,14 @@ from .._mesh import (
 )
 from .._tree import on_device
 from .._types import PRNGKeyArray, PyTree
-from ..functions import AbstractRandomFunction, Draw, Roughness, with_roughness
-from ..likelihood import AbstractLikelihood, check_one_each
+from ..functions import AbstractRandomFunction, Roughness, with_roughness
+from ..likelihood import AbstractLikelihood
 from ..network import initial_state
 from ._check import (
     check_clip_norm,
     check_data,
     check_decay,
+    check_fits,
     check_on_disk,
     check_parts,
     check_positive,
@@ -287,11 +288,11 @@ def fit(
     check_divides(mesh, ROWS, "batch_size", batch_size, **several)
     if regularise_dynamics is not None:
         with_roughness(model, regularise_dynamics.order)  # refuses what cannot be
-    draw = _check_fits(model, likelihood, data, state, num_rows)
+    draw = check_fits(model, likelihood, data, state, num_rows)
     terms = tuple(sorted(draw.terms | draw.local_terms))
     objective.check(draw.log_ratio, num_rows=num_rows, num_data=num_data)
     if validation is not None:
-        _check_fits(model, likelihood, validation.data, state, num_rows)
+        check_fits(model, likelihood, validation.data, state, num_rows)
     steps_per_epoch = num_data // batch_size
     if on_disk is not None:
         num_parts = part_of(mesh)[1]
@@ -367,25 +368,6 @@ def fit(
     if num_skipped := session.history.num_skipped:
         notes = (*notes, skipped_note(num_skipped, session.history.num_steps))
     return Fit(model, likelihood, found.model_state, history, ema, found.epoch, notes)
-
-
-def _check_fits(model, likelihood, data, state, num_rows) -> Draw:
-    """Refuse targets that the likelihood, or the network's output, has no place for.
-
-    Returns:
-        the shapes of a draw.
-    """
-    like = lambda a: jax.ShapeDtypeStruct((num_rows, *a.shape[1:]), a.dtype)
-    x, y = jax.tree.map(like, data)
-
-    def call(x, key, state):
-        draw = model.member(0)(x, key=key, index=None, state=state)
-        return dataclasses.replace(draw, state=None)
-
-    draw = eqx.filter_eval_shape(call, x, jax.random.key(0), state)
-    likelihood.check_targets(data[1], jax.tree.leaves(draw.output)[0].shape[-1])
-    check_one_each(eqx.filter_eval_shape(likelihood.log_prob, draw.output, y), num_rows)
-    return draw
 
 
 def _keeps_in_memory(data: PyTree) -> bool:

@@ -12,7 +12,7 @@ from optax.contrib import MuonDimensionNumbers, muon as optax_muon
 
 from .._kinds import check_kind
 from .._types import Array, PyTree
-from ..functions import FROZEN, WEIGHTS, AbstractFamily
+from ..functions import FROZEN, WEIGHTS, AbstractFamily, check_labels
 from ..nn import Conv2d, ConvTranspose2d, Linear
 from ._schedule import AbstractSchedule, Constant
 from .ivon import IVON, POINTS, BoundIVON
@@ -150,29 +150,22 @@ def _with_ivon(
 
 
 def split_trained(
-    modules: PyTree, labels: PyTree[str]
+    modules: tuple[PyTree, ...], labels: tuple[PyTree[str], ...]
 ) -> tuple[PyTree, PyTree, PyTree[str]]:
     """The trained leaves, the others, and the labels of the trained ones.
 
     Each with `None` in place of the rest.
 
     Args:
-        modules: a tree of modules.
+        modules: any.
         labels: what their `labels()` say.
 
     Raises:
-        ValueError: if a label stands on what no optimiser can move, or nothing is
-            to be trained.
+        ValueError: if labels are none, or stand on what no optimiser can move, or
+            nothing is to be trained.
     """
-
-    def check(leaf, name):
-        if name != FROZEN and not eqx.is_inexact_array(leaf):
-            raise ValueError(
-                f"`labels()` calls a leaf of type {type(leaf).__name__} {name!r}, but "
-                "only floating-point arrays can be trained: label it 'frozen'."
-            )
-
-    jax.tree.map(check, modules, labels)
+    for module, names in zip(modules, labels, strict=True):
+        check_labels(module, names)
     is_frozen = lambda leaf, name: leaf if name == FROZEN else None
     is_trained = lambda leaf, name: None if name == FROZEN else leaf
     params = jax.tree.map(is_trained, modules, labels)

@@ -1,6 +1,7 @@
 """Batch statistics of given weights: one pass over the data."""
 
 from itertools import islice
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 
 from .._types import Array, PRNGKeyArray, PyTree, RealScalar
 from ..functions import AbstractRandomFunction
-from ..network import has_batch_state, in_inference, initial_state
+from ..network import has_batch_state, initial_state
 from ..nn import BatchNorm
 from ._shuffle import batch_indices
 
@@ -28,7 +29,8 @@ def recompute_statistics(
     `update_bn`; those of `eqx.nn.BatchNorm` go on as its running averages do.
 
     Args:
-        model: as it is in training.
+        model: as it is in training. Norms that are in inference mode (those of a
+            network given as `eqx.nn.inference_mode(network)`) keep their statistics.
         x: training inputs, rows first, in any order: batches are shuffled, as those of
             training are. Rows that don't fill a batch are left out.
         key: of the shuffle and of the draws.
@@ -46,7 +48,8 @@ def recompute_statistics(
     if not has_batch_state(model):
         return None
     state = initial_state(model) if state is None else state
-    model = in_inference(model, value=False)
+    if not _has_renewed(model):
+        return state
     num_rows = jax.tree.leaves(x)[0].shape[0]
     batch_size = min(batch_size, num_rows)
     batches = batch_indices(num_rows, batch_size, key=key, start=0)
@@ -59,6 +62,20 @@ def recompute_statistics(
         share = jnp.asarray(i / (i + 1))  # of what was met before: a mean of all
         state = _next_state(model, batch, state, share, key=batch_key)
     return state
+
+
+def _has_renewed(model: AbstractRandomFunction) -> bool:
+    """Whether there are statistics that training renews."""
+
+    def is_still(node: Any) -> bool:
+        is_norm = isinstance(node, BatchNorm | eqx.nn.BatchNorm)
+        # `None` where only some leaves are (the means of `MeanField`).
+        return is_norm and (node.inference is None or node.inference)
+
+    left = jax.tree.map(
+        lambda node: None if is_still(node) else node, model, is_leaf=is_still
+    )
+    return has_batch_state(left)
 
 
 @eqx.filter_jit

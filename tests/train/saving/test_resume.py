@@ -345,3 +345,21 @@ def test_model_file(tmp_path):
     save_model(path, (model[0], model[1].at[2].set(jnp.nan), *model[2:]))
     with pytest.raises(CheckpointError, match=r"has NaN in \[1\]: its training"):
         load_model(path, like)
+
+
+def test_plain_numbers_of_a_model_file_are_compared(tmp_path):
+    """Catches (seen) dropout at another rate, taken without a word. A mode may differ,
+    1 and 1.0 do not, and files from before go on loading."""
+    build = lambda rate, **how: (eqx.nn.Dropout(rate, **how), jnp.ones(2))
+    path = tmp_path / "model.npz"
+    save_model(path, build(1.0))
+    assert load_model(path, build(1, inference=True))[0].inference
+    match = r"another model: \[0\]\.p is 1 in the file and 0\.5 in the model: build it"
+    with pytest.raises(CheckpointError, match=match):
+        load_model(path, build(0.5))
+    arrays = dict(np.load(path))
+    header = json.loads(arrays["ornstein"].tobytes())
+    del header["plain"]
+    arrays["ornstein"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **arrays)
+    assert load_model(path, build(0.5))[0].p == 0.5

@@ -48,9 +48,30 @@ def with_arrays(like: PyTree, arrays: dict[str, np.ndarray]) -> PyTree:
     return eqx.combine(jax.tree_util.tree_map_with_path(replace, dynamic), static)
 
 
+def plain_leaves(tree: PyTree) -> dict[str, str]:
+    """Every leaf that is a plain number or text, under its path, as text.
+
+    But for `inference`, which is a mode and nothing of the model.
+    """
+    found = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        name = jax.tree_util.keystr(path)
+        if isinstance(leaf, int | float | str) and not name.endswith(".inference"):
+            found[name] = _as_text(leaf)
+    return found
+
+
 def describe(arrays: dict[str, np.ndarray]) -> list[list[Any]]:
     """Name, shape and type of every array, as JSON."""
     return [[name, list(a.shape), a.dtype.name] for name, a in arrays.items()]
+
+
+def _as_text(leaf: int | float | str) -> str:
+    """As Python writes it: the same for 1 and 1.0."""
+    if isinstance(leaf, str):
+        return repr(leaf)
+    is_whole = isinstance(leaf, int) or leaf.is_integer()
+    return repr(int(leaf) if is_whole else float(leaf))
 
 
 def _array_leaves(tree):

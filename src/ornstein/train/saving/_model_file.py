@@ -12,7 +12,7 @@ import numpy as np
 from ..._files import UnreadableError, parse_json, read_npz, write_atomically
 from ..._types import PyTree
 from .._errors import CheckpointError
-from ._leaves import describe, named_arrays, with_arrays
+from ._leaves import describe, named_arrays, plain_leaves, with_arrays
 
 _HEADER = "ornstein"
 
@@ -22,6 +22,9 @@ def save_model(
 ) -> None:
     """Write a model's arrays, whole or not at all.
 
+    Its plain numbers (a rate of dropout, say) are written too, to be compared; the rest
+    of it, such as static fields and functions, is not.
+
     Args:
         path: of the file, by convention with the suffix `.npz`.
         model: any tree: a random function, or `(model, likelihood, state)`.
@@ -30,6 +33,7 @@ def save_model(
     arrays = named_arrays(model)
     header = {
         "leaves": describe(arrays),
+        "plain": plain_leaves(model),
         "hyperparameters": hyperparameters or {},
     }
     content = {
@@ -48,7 +52,8 @@ def load_model(path: str | Path, like: PyTree) -> PyTree:
 
     Args:
         path: as `save_model` wrote it.
-        like: a model of the same structure, shapes and types.
+        like: a model of the same structure, shapes and types, and the same plain
+            numbers.
 
     Raises:
         CheckpointError: if the file cannot be read, has NaN or infinities that `like`
@@ -66,6 +71,14 @@ def load_model(path: str | Path, like: PyTree) -> PyTree:
         loaded = with_arrays(like, arrays)
     except ValueError as error:
         raise CheckpointError(f"{path} holds another model: {error}.") from error
+    here = plain_leaves(like)
+    for name, value in header.get("plain", {}).items():  # older files have none
+        if here.get(name, value) != value:
+            raise CheckpointError(
+                f"{path} holds another model: {name} is {value} in the file and "
+                f"{here[name]} in the model: build it with the numbers that the file "
+                "was written with."
+            )
     refuse_non_finite(Path(path), arrays, like=named_arrays(like))
     return loaded
 
@@ -111,7 +124,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, content = read_with_header(path, _HEADER)
     except UnreadableError as error:
         raise _damaged(path, str(error)) from error
-    if not isinstance(header.get("hyperparameters"), dict) or "leaves" not in header:
+    are_there = [isinstance(header.get("hyperparameters"), dict), "leaves" in header]
+    if not (all(are_there) and isinstance(header.get("plain", {}), dict)):
         raise _damaged(path, "its header lacks a part")
     return header, content
 
