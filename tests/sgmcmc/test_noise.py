@@ -108,6 +108,9 @@ def test_the_noise_ratio_is_the_largest_eigenvalue_weighted(x64, getkey):
         (SGHMC(0.3, 1.0, 2.0), eta**2 / (2 * (0.3 - eta) * eta)),
         (SGNHT(0.3, 1.5, 2.0), eta**2 / (2 * 1.5 * 2.0 * 0.3 * eta)),
         (SGLD(0.3, 0.0), np.inf),
+        # Catches (seen) less than nothing that is injected, which is burnt in.
+        (SGHMC(0.3, 1.0, 2.0, temperature=0.0), np.inf),
+        (SGHMC(0.07, 1.3, 2 * 1.3 / 0.07), np.inf),
         (NaiveSGHMC(0.3, 2), np.inf),
         (ConstantSGD(), np.inf),
     ]

@@ -17,6 +17,7 @@ from ornstein.sgmcmc import (
 )
 
 STEPS = jnp.arange(25)
+CYCLE = Cyclical(0.1, 100)
 
 
 def test_polynomial():
@@ -80,6 +81,12 @@ def test_polynomial_outside_eq_40_is_refused(gamma):
         (
             lambda: SGHMC(Polynomial(0.1), 1.0, 21.0),
             "`noise_estimate` 21.0 is more than friction",
+        ),
+        (
+            lambda: SGHMC(
+                CYCLE, 1.0, noise_estimate=1e3, temperature=SamplingOnly(CYCLE)
+            ),
+            "`noise_estimate` 1000.0 is more than friction",
         ),
         (
             lambda: SGHMC(0.1, 1.0, num_integration_steps=0),

@@ -47,8 +47,10 @@ def whiten(
 
     Of an `SDEBNN`, what the prior says of $w_0$ and of the path is kept: its scales,
     its rate, its window, what it reverts to. Transitions from one time of the grid to
-    the next are exact, where the model's own solver approximates them, so that draws of
-    both agree in law up to the solver's error, and exactly for Brownian motion. What
+    the next are exact, where the model's own solver approximates them, so that with
+    `GridIncrements()` draws of both agree in law up to the solver's error, and exactly
+    for Brownian motion. Fewer modes than steps are another prior, of smoother and
+    narrower paths: see `LevyCiesielski`. What
     was a point estimate (the readout, weights that `where` did not choose) gets a
     prior: normal, of standard deviation `point_scale` / √fan-in. The drift network,
     inducing inputs and the width of $q(w_0)$ are of the model's own posterior, and are

@@ -4,12 +4,12 @@ Sommer et al. (2025), after Robnik et al. (2023). With $\Delta$ a step's error i
 and v the variance of it that is wanted for each of d dimensions,
 $\xi = \Delta^2 / (d v)$ grows as $\varepsilon^6$, and
 $\varepsilon \leftarrow \langle \xi / \varepsilon^6 \rangle^{-1/6}$ with a running mean
-that counts a step less the further $\xi$ is from 1, and that forgets until the second
-phase.
+that forgets, and that counts a step less the further $\xi$ is from 1.
 
 That mean over dimensions says nothing of a few that are narrow: one of 50 that was a
 tenth as wide as the others kept a third of its variance or less. So a step turns the
-stiff directions by `max_phase` at most, $\varepsilon \sqrt{\lambda / (d - 1)}$ in
+stiff directions by `max_phase` at most from the second phase on (before, long steps help
+a chain to leave where it began), $\varepsilon \sqrt{\lambda / (d - 1)}$ in
 radians, with
 $\lambda = \langle |\delta g|^2 \rangle / \langle \delta g \cdot \delta q \rangle$
 of the gradient's changes from step to step: the mean of curvatures weighted by
@@ -169,10 +169,8 @@ def tune_step_size(
     """
     over = jnp.clip(stage.part / _END_OF_VARIANCE, 0.0, 1.0).astype(step_size.dtype)
     wanted = variances[0] + (variances[1] - variances[0]) * over
-    decay = jnp.where(stage.part >= _END_OF_STEP_SIZE, 1.0, _DECAY)
-    decay = decay.astype(step_size.dtype)
-    bend = decay * tuning.bend + _product(change.gradient, change.gradient, step_size)
-    turn = decay * tuning.turn + _product(change.gradient, change.position, step_size)
+    bend = _DECAY * tuning.bend + _product(change.gradient, change.gradient, step_size)
+    turn = _DECAY * tuning.turn + _product(change.gradient, change.position, step_size)
     is_stiff = (bend > 0) & (turn > 0)
     time = jnp.sqrt((dim - 1) * jnp.where(is_stiff, turn / bend, 1.0))
 
@@ -181,9 +179,9 @@ def tune_step_size(
     is_short = is_stiff & (step_size < _SHORT * time) & (xi < _NOTHING)
     trust = jnp.exp(-0.5 * (jnp.log(xi) / (6 * _TRUST)) ** 2)
     trust = jnp.where(is_divergent | is_short, 0.0, trust)
-    weight = decay * tuning.weight + trust
+    weight = _DECAY * tuning.weight + trust
     ratio = tuning.unit / step_size
-    mean = decay * tuning.mean + trust * xi * wanted * ratio**6
+    mean = _DECAY * tuning.mean + trust * xi * wanted * ratio**6
     largest = jnp.where(
         is_divergent, jnp.minimum(_SHRINK * step_size, tuning.largest), tuning.largest
     )
@@ -192,7 +190,8 @@ def tune_step_size(
     found = jnp.where(is_known, tuning.unit * rate ** (-1 / 6), step_size)
     found = jnp.where(is_short, jnp.maximum(found, _GROW * step_size), found)
     if max_phase is not None:
-        found = jnp.where(is_stiff, jnp.minimum(found, max_phase * time), found)
+        is_limited = is_stiff & (stage.part >= _END_OF_STEP_SIZE)
+        found = jnp.where(is_limited, jnp.minimum(found, max_phase * time), found)
     found = jnp.minimum(found, largest)
     is_over = stage.part >= _END_OF_VARIANCE
     keep = lambda new, old: jnp.where(is_over, old, new)

@@ -7,7 +7,7 @@ import jax.random as jr
 from jax.core import Tracer
 
 from .._tree import normal_like
-from .._types import Params, PRNGKeyArray, RealScalar
+from .._types import Array, Int, Params, PRNGKeyArray, RealScalar
 from ..potential import AbstractPotential
 from ._base import (
     AbstractUnadaptedKernel,
@@ -25,6 +25,11 @@ from ._base import (
     step_info,
 )
 from ._schedule import Schedule, at, check_not_negative, check_positive
+
+_ROUNDING = 1e-6
+"""Of the noise that is there, the part below which what is left to inject is none."""
+_NUM_LOOKED_AT = 10_000
+"""Steps of a schedule of the temperature, for the first that has any."""
 
 
 class SGHMC(AbstractUnadaptedKernel):
@@ -53,7 +58,9 @@ class SGHMC(AbstractUnadaptedKernel):
         step_size: $\varepsilon$, or a schedule of it.
         friction: $C$; `a` must be at most 1.
         noise_estimate: $V$, the variance of an entry of $\nabla \tilde U$; 0 injects
-            all the noise, and is safe where $\varepsilon$ is small.
+            all the noise, and is safe where $\varepsilon$ is small. Where a schedule of
+            the friction or temperature falls below what $V$ takes up, after its first
+            step with noise, nothing is injected, and the law is not that of T.
         temperature: $T$; at 0 this is an optimiser.
         mass: $M$.
         num_integration_steps: steps, each with its own batch, in one call of `step`.
@@ -93,8 +100,8 @@ class SGHMC(AbstractUnadaptedKernel):
                 f"`resample_every` must be at least 1, got {self.resample_every}: give "
                 "None for no fresh momenta."
             )
-        # Schedules fall from their first step, so it is the one to look at.
-        first = jnp.zeros((), jnp.int32)
+        # Most schedules fall from their first step; that of a temperature may be 0.
+        first = self._first_hot_step()
         a, eta, injected = self._coefficients(first)
         if _is_true(a > 1):
             raise ValueError(
@@ -102,7 +109,7 @@ class SGHMC(AbstractUnadaptedKernel):
                 "must not turn the momentum round; take a smaller step or friction."
             )
         is_hot = _is_true(at(self.temperature, first) > 0)
-        rounding = 1e-6 * eta**2 * self.noise_estimate
+        rounding = _ROUNDING * eta**2 * self.noise_estimate
         if is_hot and _is_true(injected < -rounding):
             raise ValueError(
                 f"`noise_estimate` {self.noise_estimate} is more than friction "
@@ -155,7 +162,16 @@ class SGHMC(AbstractUnadaptedKernel):
     def noise_weight(self, state: SGState) -> RealScalar | Params:
         """See `AbstractMinibatchKernel`."""
         _, eta, injected = self._coefficients(state.num_steps)
-        return ratio(eta**2, injected)
+        is_noise = injected > _ROUNDING * eta**2 * self.noise_estimate
+        return ratio(eta**2, jnp.where(is_noise, injected, 0.0))
+
+    def _first_hot_step(self) -> Int[Array, ""]:
+        """With noise, of those that are looked at; the first of all if none is."""
+        first = jnp.zeros((), jnp.int32)
+        if not callable(self.temperature):
+            return first
+        temperatures = jax.vmap(self.temperature)(jnp.arange(_NUM_LOOKED_AT))
+        return first + jnp.argmax(temperatures > 0)
 
     def _coefficients(self, step):
         """A, η and the variance that is injected, at a step."""
