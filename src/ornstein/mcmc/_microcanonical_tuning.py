@@ -7,9 +7,9 @@ $\varepsilon \leftarrow \langle \xi / \varepsilon^6 \rangle^{-1/6}$ with a runni
 that forgets, and that counts a step less the further $\xi$ is from 1.
 
 That mean over dimensions says nothing of a few that are narrow: one of 50 that was a
-tenth as wide as the others kept a third of its variance or less. So a step turns the
-stiff directions by `max_phase` at most from the second phase on (before, long steps help
-a chain to leave where it began), $\varepsilon \sqrt{\lambda / (d - 1)}$ in
+tenth as wide as the others kept a third of its variance or less. So from the second
+phase on (before it, long steps help a chain to leave where it began) a step turns the
+stiff directions by `max_phase` at most, $\varepsilon \sqrt{\lambda / (d - 1)}$ in
 radians, with
 $\lambda = \langle |\delta g|^2 \rangle / \langle \delta g \cdot \delta q \rangle$
 of the gradient's changes from step to step: the mean of curvatures weighted by
