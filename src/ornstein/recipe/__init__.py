@@ -1,5 +1,6 @@
 """Every choice of a run as options, and the run that they mean."""
 
+from ._check_options import check_options as check_options
 from ._check_sampling import (
     check_read as check_read,
     check_sample_recipe as check_sample_recipe,
@@ -68,7 +69,11 @@ from ._sampling_options import (
     SampledNetwork as SampledNetwork,
     starts_from_run as starts_from_run,
 )
-from ._search import HELD_OUT as HELD_OUT, tune_recipe as tune_recipe
+from ._search import (
+    HELD_OUT as HELD_OUT,
+    check_tuned as check_tuned,
+    tune_recipe as tune_recipe,
+)
 from ._table_fit import (
     TableFit as TableFit,
     TablePrediction as TablePrediction,
@@ -88,7 +93,7 @@ from ._training import (
     train as train,
     with_points as with_points,
 )
-from ._unread_options import unread_options as unread_options
+from ._unread_options import POINTS as POINTS, unread_options as unread_options
 from .checks import check_recipe as check_recipe
 from .inputs import (
     SeriesInputs as SeriesInputs,
