@@ -144,6 +144,42 @@ CASES = {
     ),
     "patience": (f"train {TINY} --patience 3 --out new", "--validation-fraction"),
     "split": (f"train {TINY} --split 3 --out new", "no numbered splits"),
+    "draws of one function": (
+        "train --data good.csv --target y --model map --num-draws 4 --out new",
+        "--num-draws does nothing for --model map: leave it out",
+    ),
+    "a likelihood's": (
+        "train --data good.csv --target y --model mean-field --df 3 --out new",
+        "--df does nothing for --likelihood auto",
+    ),
+    "a network's": (
+        "train --data good.csv --target y --model mean-field --norm batch --out new",
+        "--norm does nothing for --network mlp",
+    ),
+    "a default that is not read": (
+        "train --data good.csv --target y --model deterministic --dt=0.1 --out new",
+        "--dt does nothing for --network mlp",
+    ),
+    "a kernel's": (
+        "sample --data good.csv --target y --kernel hmc --no-image-augmentation",
+        "--image-augmentation does nothing for --kernel hmc",
+    ),
+    "a folder of downloads": (
+        "train --data good.csv --target y --data-dir none --out new",
+        "--data-dir does nothing for --data good.csv: leave it out",
+    ),
+    "downloads to be sampled": (
+        "sample --data good.csv --target y --data-dir none --out new",
+        "--data-dir does nothing for --data good.csv: leave it out",
+    ),
+    "downloads to be compared": (
+        "compare --data good.csv --target y --data-dir none",
+        "--data-dir does nothing for --data good.csv: leave it out",
+    ),
+    "columns of a table with times": (
+        "train --data good.csv --time a --features y --out new",
+        "--features does nothing for --time a",
+    ),
     "no target": ("train --data good.csv --out new", "target"),
     "missing column": ("train --data good.csv --target z --out new", "'z'"),
     "nan": ("train --data inf.csv --target y --out new", "[Ii]nf"),
@@ -350,7 +386,8 @@ CASES = {
         "--importance-weighted weighs each draw .*: give --estimator full",
     ),
     "weights on minibatches": (
-        f"train {TINY} --importance-weighted --estimator full --batch-size 8 --out new",
+        f"train {TINY} --importance-weighted --estimator full --batch-size 8 "
+        "--num-draws 2 --out new",
         "no bound on --batch-size 8 of 40 training rows",
     ),
     "weights of one draw": (

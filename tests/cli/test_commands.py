@@ -63,6 +63,8 @@ def test_result_says_what_was_minimised(run: Path):
     recipe = Recipe().changed(importance_weighted=True, num_draws=8)
     said = {"objective": "importance-weighted", "training_draws": 8}
     assert _train._objective(recipe) == said
+    one = Recipe().changed(model="deterministic", num_draws=4)
+    assert _train._objective(one)["training_draws"] == 1
 
 
 def test_elbo_is_that_of_the_loss(run: Path):

@@ -47,7 +47,7 @@ REFUSED = {
     ),
     "of a named family": (
         "--over dropout=0.1,0.2 -- train --data toy/cos --model ensemble",
-        "ornstein: --dropout 0.2: --dropout does nothing for --model ensemble",
+        "ornstein: --dropout 0.1: --dropout does nothing for --model ensemble",
     ),
     "a rate": (
         "--over learning_rate=1e-3,-1 -- train --data toy/cos --model ensemble",
@@ -56,6 +56,72 @@ REFUSED = {
     "passed over": (
         "--over seed=0,1 -- train --data uci/yacht --model chains --sigma 3",
         "ornstein: --sigma does nothing for --model chains",
+    ),
+    "unread, though it is the default": (
+        "--over seed=0,1 -- train --data toy/cos --model swag --linearised",
+        "ornstein: --linearised does nothing for --model swag",
+    ),
+    "no rows to judge by": (
+        "--over seed=0,1 -- train --data toy/cos --patience 3",
+        "ornstein: --patience needs rows to judge epochs by",
+    ),
+    "a search of nothing": (
+        "--over seed=0,1 -- train --data toy/cos --tune lr,colour",
+        "ornstein: --tune colour is not one of",
+    ),
+    "a search of what is not read": (
+        "--over model=sdebnn,ensemble -- train --data toy/cos --tune components",
+        "ornstein: --num-components does nothing for --model sdebnn",
+    ),
+    "a process of none": (
+        "--over seed=0,1 -- train --data toy/cos --coordinator a:1",
+        "ornstein: --coordinator is of --distributed",
+    ),
+    "rows on disk of a table": (
+        "--over seed=0,1 -- train --data {rows} --target y --model map --stream",
+        "rows.csv cannot be read with --stream",
+    ),
+    "of other data": (
+        "--over image_size=8,16 -- train --data {rows} --target y --model map",
+        "--image-size 8: --image-size is for a folder of images",
+    ),
+    "of a table with times": (
+        "--over seed=0,1 -- train --data {rows} --target y --model map --tempos 1 2",
+        "ornstein: --tempos is for sequences in a table of your own",
+    ),
+    "sequences for a model of rows": (
+        "--over model=latent-sde,ensemble -- train --data toy/gbm",
+        "--model ensemble: toy/gbm holds sequences",
+    ),
+    "one weighted draw": (
+        "--over num_draws=1,4 -- train --data toy/cos --model sdebnn "
+        "--importance-weighted --estimator full",
+        "--num-draws 1: --importance-weighted with --num-draws 1 is the plain bound",
+    ),
+    "more parts than rows": (
+        "--over accumulate=4,200 -- train --data digits --model map",
+        "--accumulate 200: --accumulate 200 does not divide the 128 rows",
+    ),
+    "steps": (
+        "--over dt=0.5,0.3 -- train --data digits --model sdebnn",
+        "--dt 0.3: --dt 0.3 does not divide the interval",
+    ),
+    "no noise": (
+        "--over sigma=0.1,0 -- train --data toy/cos --model sdebnn",
+        "--sigma 0: --sigma must be positive",
+    ),
+    "a window": (
+        "--over noise_window=0-1,0-2 -- train --data digits --model sdebnn",
+        "--noise-window 0-2: --noise-window must be two depths",
+    ),
+    "layers": (
+        "--over random_layers=1,9 -- train --data {rows} --target y --model sdebnn",
+        "--random-layers 9: --random-layers names layer 9, but f_h has 2",
+    ),
+    "a solver": (
+        "--over solver=reversible-heun,heun -- train --data toy/cos --model sdebnn "
+        "--gradient reversible",
+        "ornstein: --gradient reversible walks the solver backwards",
     ),
     "empty range": ("--over seed=4..0 -- train", "--over seed=4..0 has an empty range"),
     "one run": ("--over seed=0 -- train", "--over makes a grid of one run"),
@@ -84,9 +150,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_is_one_sentence_and_nothing_runs(case: str, tmp_path, capsys):
+def test_what_cannot_be_is_one_sentence_and_nothing_runs(
+    case: str, rows, tmp_path, capsys
+):
     """Catches what is found out by forty runs, one after the other."""
     line, said = REFUSED[case]
+    line = line.replace("{rows}", str(rows))
     out = tmp_path / "sweep"
     assert main(["sweep", "--out", str(out), *line.split()]) == 2
     error = capsys.readouterr().err

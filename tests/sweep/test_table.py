@@ -112,7 +112,7 @@ def test_folders_of_something_else_are_refused(tmp_path: Path):
         with at_work(path, words, grid, "ornstein sweep") as sweep:
             return sweep
 
-    sweep_with(tmp_path / "own", {})
+    sweep_with(tmp_path / "own", {names()[0]: result(2.0)})
     (tmp_path / "file").touch()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").touch()
@@ -139,6 +139,26 @@ def test_folders_of_something_else_are_refused(tmp_path: Path):
         (tmp_path / "own" / "sweep.json").write_text(text)
         with pytest.raises(ValueError, match="is damaged"):
             read_table(tmp_path / "own")
+
+
+def test_a_sweep_of_which_no_run_has_begun_may_be_of_anything(tmp_path: Path):
+    """Catches (seen) a folder that a mistyped command keeps, and a run that is lost."""
+    path, grid = tmp_path / "sweep", Grid.parse(["seed=0,1"])
+    with at_work(path, ["train", "--stepz"], Grid.parse(OVER), "ornstein sweep") as was:
+        for cell in was.cells:
+            was.log(cell).write_text("no option --stepz")
+            was.end(cell).write_text("{}")
+    with at_work(path, ["train", "--steps"], grid, "ornstein sweep") as sweep:
+        assert not any((path / "logs").iterdir())
+        sweep.run(sweep.cells[0]).mkdir()
+    found = SweepFolder.open(path)
+    assert (found.words, found.grid) == (("train", "--steps"), grid)
+    with (
+        pytest.raises(ValueError, match="not of `train --stepz`"),
+        at_work(path, ["train", "--stepz"], grid, "ornstein sweep"),
+    ):
+        pass
+    assert sweep.run(sweep.cells[0]).exists()
 
 
 DAMAGE = [

@@ -25,7 +25,7 @@ from ..recipe import (
     preset_sampling,
     starts_from_run,
 )
-from ._flags import flags_of
+from ._flags import flag, flags_of
 from ._run_folder import chains_of_members
 from ._several import ALONE, Several
 from ._usage import HELP, HELP_ALL, UsageError, nearest, shown, speak
@@ -134,6 +134,9 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
     if isinstance(command, Train | Sample) and command.resume is not None:
         is_plain = not _told(args[1:], type(command))
         _check_resume(command, defaults[type(command)], is_plain=is_plain)
+    elif isinstance(command, Train | Sample):
+        given = _given(args[1:], command.recipe)
+        command = dataclasses.replace(command, given=given)
     if words:
         command = dataclasses.replace(command, words=words)
     check_numbers(command)
@@ -227,6 +230,14 @@ def _told(args: Sequence[str], command: type) -> set[str]:
     names = {arg.partition("=")[0].replace("_", "-") for arg in args}
     how = {"--resume", "--mesh", "--json", *flags_of(Several)}
     return names & set(flags_of(command)) - how
+
+
+def _given(args: Sequence[str], recipe: Recipe | SampleRecipe) -> tuple[str, ...]:
+    """Names of the recipe's options among the arguments."""
+    names = {arg.partition("=")[0].replace("_", "-") for arg in args}
+    parts = (getattr(recipe, field.name) for field in dataclasses.fields(recipe))
+    options = (field.name for part in parts for field in dataclasses.fields(part))
+    return tuple(n for n in options if names & {flag(n), flag(f"no_{n}")})
 
 
 def _peek(args: Sequence[str]) -> _Peek:

@@ -9,12 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from ..recipe import (
-    check_handed_over,
-    check_recipe,
-    check_sample_recipe,
-    is_handed_over,
-)
 from ..sweep import (
     AbstractEngine,
     Cell,
@@ -268,11 +262,9 @@ def _refused(args: Sequence[str], commands: Mapping[str, type]) -> str | None:
     """What is wrong with a run's arguments, if anything."""
     try:
         command = parse(args, commands)
-        if isinstance(command, Sample):
-            check_sample_recipe(command.recipe)
-        if isinstance(command, Train):
-            is_other = is_handed_over(command.recipe)
-            (check_handed_over if is_other else check_recipe)(command.recipe)
+        if isinstance(command, Train | Sample):
+            command.several.check()
+            command.check()
     except (ValueError, TypeError, NotImplementedError) as error:
         return said(error)
     return None

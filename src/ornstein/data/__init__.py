@@ -24,7 +24,11 @@ from ._labelled import (
     frame_labelled as frame_labelled,
     read_labelled as read_labelled,
 )
-from ._load import list_data as list_data, load as load
+from ._load import (
+    check_load_options as check_load_options,
+    list_data as list_data,
+    load as load,
+)
 from ._schema import load_schema as load_schema, save_schema as save_schema
 from ._series import (
     Series as Series,

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,61 +93,26 @@ def load(
     name = str(name)
     path = expanded(name)
     suffix = path.suffix.lower()
-    is_folder = is_image_folder(path) if stream else path.is_dir()
-    is_table = suffix in _TABLES or (stream and is_sharded(path) and not is_folder)
-    _check_stream(name, path, stream, shuffle_buffer)
-    columns = {
+    columns: dict[str, Any] = {
         "features": tuple(features),
         "drop": tuple(drop),
         "id_column": id_column,
         "separator": separator,
         "test": None if test is None else expanded(test),
     }
-    for option, given in columns.items():
-        if given and not is_table:
-            raise DataError(
-                Sentence(
-                    "{} is for a .csv or .parquet file, and {} is none: leave it out.",
-                    Option(option),
-                    name,
-                )
-            )
-    of_images = {"image_size": image_size is not None, "image_fit": image_fit != "crop"}
-    for option, is_given in of_images.items():
-        if is_given and not is_folder:
-            text = "{} is for a folder of images, and {} is none: leave it out."
-            raise DataError(Sentence(text, Option(option), name))
-    fits = typing.get_args(ImageFit)
-    if image_fit not in fits:
-        text = "{image_fit} must be one of {}, got {}."
-        raise DataError(Sentence(text, ", ".join(fits), repr(image_fit)))
-    if image_fit != "crop" and image_size is None:
-        raise DataError(
-            Sentence(
-                "{image_fit} {} is how images are brought to {image_size}: give that, "
-                "too, or leave it out.",
-                image_fit,
-            )
-        )
-    if target is not None and not is_table:
-        raise DataError(
-            Sentence(
-                "{} has its own target: leave {target} out, which names a column of a "
-                ".csv or .parquet file.",
-                name,
-            )
-        )
-    if task is not None and not (is_table or suffix == ".npz"):
-        raise DataError(Sentence("{} has its own task: leave {task} out.", name))
-    if split != 0 and not name.startswith("uci/"):
-        raise DataError(
-            Sentence(
-                "{} has no numbered splits, got split {}: only uci/NAME has; {seed} "
-                "draws another split of your own data.",
-                name,
-                split,
-            )
-        )
+    check_load_options(
+        name,
+        split=split,
+        target=target,
+        task=task,
+        columns=columns,
+        image_size=image_size,
+        image_fit=image_fit,
+        stream=stream,
+        shuffle_buffer=shuffle_buffer,
+    )
+    is_folder = _is_folder(path, stream=stream)
+    is_table = _is_table(path, stream=stream)
     own = {"test_fraction": test_fraction, "seed": seed}
     if stream:
         how: dict[str, Any] = own | {
@@ -186,6 +151,95 @@ def load(
     if validation_fraction == 0:
         return data
     return data.with_validation(validation_fraction, seed=seed)
+
+
+def check_load_options(
+    name: str,
+    *,
+    split: int,
+    target: str | Sequence[str] | None,
+    task: str | None,
+    columns: Mapping[str, Any],
+    image_size: int | None,
+    image_fit: str,
+    stream: bool,
+    shuffle_buffer: int | None,
+) -> None:
+    """Refuse options of other data than those of this name; no file is opened.
+
+    Args:
+        name: of the data, as `load` has it, and so below.
+        split: a number of `uci/NAME`.
+        target: of a table.
+        task: of a table or arrays.
+        columns: further options of a table, by name.
+        image_size: of a folder of images.
+        image_fit: likewise.
+        stream: rows stay on disk.
+        shuffle_buffer: of these.
+
+    Raises:
+        DataError: naming the first of them.
+    """
+    path = expanded(name)
+    is_folder = _is_folder(path, stream=stream)
+    is_table = _is_table(path, stream=stream)
+    _check_stream(name, path, stream, shuffle_buffer)
+    for option, given in columns.items():
+        if given and not is_table:
+            raise DataError(
+                Sentence(
+                    "{} is for a .csv or .parquet file, and {} is none: leave it out.",
+                    Option(option),
+                    name,
+                )
+            )
+    of_images = {"image_size": image_size is not None, "image_fit": image_fit != "crop"}
+    for option, is_given in of_images.items():
+        if is_given and not is_folder:
+            text = "{} is for a folder of images, and {} is none: leave it out."
+            raise DataError(Sentence(text, Option(option), name))
+    fits = typing.get_args(ImageFit)
+    if image_fit not in fits:
+        text = "{image_fit} must be one of {}, got {}."
+        raise DataError(Sentence(text, ", ".join(fits), repr(image_fit)))
+    if image_fit != "crop" and image_size is None:
+        raise DataError(
+            Sentence(
+                "{image_fit} {} is how images are brought to {image_size}: give that, "
+                "too, or leave it out.",
+                image_fit,
+            )
+        )
+    if target is not None and not is_table:
+        raise DataError(
+            Sentence(
+                "{} has its own target: leave {target} out, which names a column of a "
+                ".csv or .parquet file.",
+                name,
+            )
+        )
+    if task is not None and not (is_table or path.suffix.lower() == ".npz"):
+        raise DataError(Sentence("{} has its own task: leave {task} out.", name))
+    if split != 0 and not name.startswith("uci/"):
+        raise DataError(
+            Sentence(
+                "{} has no numbered splits, got split {}: only uci/NAME has; {seed} "
+                "draws another split of your own data.",
+                name,
+                split,
+            )
+        )
+
+
+def _is_folder(path: Path, *, stream: bool) -> bool:
+    """Whether it holds images, a sub-folder for each class."""
+    return is_image_folder(path) if stream else path.is_dir()
+
+
+def _is_table(path: Path, *, stream: bool) -> bool:
+    is_rows = stream and is_sharded(path) and not _is_folder(path, stream=stream)
+    return path.suffix.lower() in _TABLES or is_rows
 
 
 def _check_stream(

@@ -122,20 +122,27 @@ def check_sampling(options: SamplingOptions) -> None:
     build_kernel(options, SOME_ROWS)
 
 
-def unread_by_chains(options: SamplingOptions) -> set[str]:
+def unread_by_chains(options: SamplingOptions) -> dict[str, tuple[str, str]]:
     """Options that the kernel, the network or the chains' starts never read.
 
     Args:
         options: of which these decide.
+
+    Returns:
+        for each the option that decides it, and what that is.
     """
-    unread = set(_unread_by_kernel(options))
+    of_kernel, of_network = ("kernel", options.kernel), ("network", options.network)
+    unread = {
+        name: (choice, getattr(options, choice))
+        for name, choice in _unread_by_kernel(options).items()
+    }
     if options.network != WHITENED:
-        unread.update(OF_WHITENED)
+        unread |= dict.fromkeys(OF_WHITENED, of_network)
     if options.kernel == "constant-sgd":
-        unread.add("step_size")
+        unread["step_size"] = of_kernel
     if not has_cycles(options.kernel):
-        unread.add("cycles")
-    return unread | {"image_augmentation"}
+        unread["cycles"] = of_kernel
+    return unread | {"image_augmentation": of_kernel}
 
 
 def check_read(options: SamplingOptions, default: SamplingOptions) -> None:

@@ -15,7 +15,11 @@ from ._training import (
     prepare,
     validation_of,
 )
+<<<<<<< HEAD
 from .checks import unread_by_model
+=======
+from .checks import check_recipe
+>>>>>>> mend-r
 from .inputs import load_data
 from .models import build_model
 
@@ -90,16 +94,24 @@ def tune_recipe(
     recipe, data, _, likelihood = prepared
     if trial_epochs is not None and trial_epochs < 1:
         raise ValueError(f"`trial_epochs` must be positive, got {trial_epochs}.")
+<<<<<<< HEAD
     check_tuned(recipe, names)
+=======
+    largest = check_tuned(recipe, names)
+>>>>>>> mend-r
     if data.validation is None and data.task == "series":
         # Before they are learned from several points and at several tempos.
         data = load_data(recipe.changed(validation_fraction=HELD_OUT))
     elif data.validation is None:
         data = data.with_validation(HELD_OUT, seed=recipe.training.seed)
     space = {TUNABLE[name]: _values(recipe, TUNABLE[name]) for name in names}
+<<<<<<< HEAD
     # The largest of all: too many components for the rows of a batch stop the search
     # before it begins, as does a rate of nodes that IVON does not read.
     prepare(_with_setting(recipe, {n: v[-1] for n, v in space.items()}), data)
+=======
+    prepare(largest, data)
+>>>>>>> mend-r
     short, keys = _shorter(recipe, trial_epochs), Keys.of(recipe)
 
     def make_model(setting: dict[str, float]) -> AbstractRandomFunction:
@@ -117,6 +129,35 @@ def tune_recipe(
         options=lambda setting: fit_options(_with_setting(short, setting), data),
     )
     return _with_setting(recipe, tuning.setting), tuning
+
+
+def check_tuned(recipe: Recipe, names: Sequence[str]) -> Recipe:
+    """Refuse names that are none, and options that the recipe does not read.
+
+    Args:
+        recipe: whose options are searched.
+        names: keys of `TUNABLE`.
+
+    Returns:
+        the recipe with the largest of all: an option that nothing reads, or too many
+        components for the rows of a batch, stop the search before it begins.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    for name in names:
+        if name not in TUNABLE:
+            raise OptionError(
+                "{tune} {} is not one of {}: give one of them, or several joined by "
+                "commas.",
+                name,
+                ", ".join(TUNABLE),
+            )
+    options = [TUNABLE[name] for name in names]
+    largest = {option: _values(recipe, option)[-1] for option in options}
+    found = _with_setting(recipe, largest)
+    check_recipe(found)
+    return found
 
 
 def _shorter(recipe: Recipe, trial_epochs: int | None) -> Recipe:

@@ -1,9 +1,11 @@
 """Options that a run would refuse or pass over: what its help leaves out."""
 
 import dataclasses
+from collections.abc import Collection
 from pathlib import Path
 
-from ..data import expanded
+from .._sentence import does_nothing
+from ..data import expanded, kind_of_folder
 from ._check_sampling import unread_by_chains
 from ._recipe import Recipe
 from ._sampling import SampleRecipe
@@ -14,9 +16,13 @@ from .presets import HANDED_OVER, is_table, kind_of_data, kind_of_sequences
 
 _OF_TABLES = {"target", "task", "features", "drop", "id_column", "separator", "test"}
 _OF_IMAGES = {"blocks", "readout", "space_to_depth", "stem", "normalised"}
-_POINTS = ("deterministic", "map", "laplace", "swag")
+POINTS = ("deterministic", "map", "laplace", "swag")
 """Models whose training has one function, however often it is drawn."""
 _OF_OWN_TABLES = {"time", "series", "value", "time_unit", "time_scale"}
+
+
+_Why = tuple[str, str]
+"""The option that decides it, and what that is."""
 
 
 def unread_options(recipe: Recipe | SampleRecipe) -> frozenset[str]:
@@ -27,6 +33,27 @@ def unread_options(recipe: Recipe | SampleRecipe) -> frozenset[str]:
     Args:
         recipe: whose data, model, network, kernel and likelihood decide.
     """
+    return frozenset(_unread(recipe))
+
+
+def check_given(recipe: Recipe | SampleRecipe, given: Collection[str]) -> None:
+    """Refuse options that somebody gave, and that nothing reads.
+
+    What a preset or an older run says beside them is no such thing.
+
+    Args:
+        recipe: with these options.
+        given: their names.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
+    for name, why in sorted(_unread(recipe).items()):
+        if name in given:
+            raise does_nothing(name, *why)
+
+
+def _unread(recipe: Recipe | SampleRecipe) -> dict[str, _Why]:
     if isinstance(recipe, SampleRecipe):
         by_model = unread_by_chains(recipe.sampling)
         series = None
@@ -34,25 +61,30 @@ def unread_options(recipe: Recipe | SampleRecipe) -> frozenset[str]:
         by_model = _by_model(recipe)
         series = recipe.series
     by_data = _by_data(recipe.data, series)
-    return frozenset(by_model | by_data | _by_likelihood(recipe.likelihood))
+    return _by_likelihood(recipe.likelihood) | by_data | by_model
 
 
-def _by_model(recipe: Recipe) -> set[str]:
+def _by_model(recipe: Recipe) -> dict[str, _Why]:
+    of_model = ("model", recipe.model.model)
     if recipe.model.model in HANDED_OVER:
         kept = {"model", "seed", *_names(DataOptions, LikelihoodOptions)}
         parts = (getattr(recipe, field.name) for field in dataclasses.fields(recipe))
-        return _names(*(type(part) for part in parts)) - kept - {"time"}
-    unread = set(unread_by_model(recipe))
-    if recipe.training.optimiser != "ivon":
-        unread |= {"empirical_bayes", "init_hessian", "hessian_decay"}
-    if recipe.network.network != WHITENED:
-        unread.add("random_weights")
-    if recipe.model.model in _POINTS:
-        unread |= {"num_draws", "importance_weighted", "draw_per_part"}
-    return unread
+        names = _names(*(type(part) for part in parts)) - kept - {"time"}
+        return dict.fromkeys(names, of_model)
+    unread = {}
+    optimiser, network = recipe.training.optimiser, recipe.network.network
+    if optimiser != "ivon":
+        of_ivon = ("empirical_bayes", "init_hessian", "hessian_decay")
+        unread |= dict.fromkeys(of_ivon, ("optimiser", optimiser))
+    if network != WHITENED:
+        unread["random_weights"] = ("network", network)
+    if recipe.model.model in POINTS:
+        of_draws = ("num_draws", "importance_weighted", "draw_per_part")
+        unread |= dict.fromkeys(of_draws, of_model)
+    return unread | unread_by_model(recipe)
 
 
-def _by_data(options: DataOptions, series: SeriesOptions | None) -> set[str]:
+def _by_data(options: DataOptions, series: SeriesOptions | None) -> dict[str, _Why]:
     """From the name of the data alone."""
     data, suffix = options.data, Path(options.data).suffix.lower()
     is_uci = data.startswith("uci/")
@@ -60,7 +92,7 @@ def _by_data(options: DataOptions, series: SeriesOptions | None) -> set[str]:
     is_own_table = (is_table(data) and not is_uci) or is_stream_of_rows
     is_folder = data != "digits" and expanded(data).is_dir()
     sequences = None if series is None else kind_of_sequences(data, time=series.time)
-    unread = set()
+    unread: set[str] = set()
     if not is_own_table or sequences is not None:
         unread |= _OF_TABLES - ({"task"} if suffix == ".npz" else set())
     if not is_uci:
@@ -73,19 +105,26 @@ def _by_data(options: DataOptions, series: SeriesOptions | None) -> set[str]:
         unread.add("shuffle_buffer")
     if suffix != ".csv":
         unread.add("separator")
-    if kind_of_data(data) != "images" or sequences is not None:
+    # Arrays may be images, which their name does not say.
+    are_arrays = ".npz" in (suffix, kind_of_folder(expanded(data)))
+    is_image = are_arrays or kind_of_data(data) == "images"
+    if not is_image or sequences is not None:
         unread |= {"image_augmentation"} | _OF_IMAGES
     if series is None or sequences is None:
         unread |= _names(SeriesOptions) - ({"time"} if is_own_table else set())
     elif not is_own_table:
         unread |= _OF_OWN_TABLES
-    return unread
+    found: dict[str, _Why] = dict.fromkeys(unread, ("data", data))
+    if is_own_table and series is not None and series.time is not None:
+        found |= dict.fromkeys(_OF_TABLES, ("time", series.time))
+    return found
 
 
-def _by_likelihood(options: LikelihoodOptions) -> set[str]:
+def _by_likelihood(options: LikelihoodOptions) -> dict[str, _Why]:
+    why = ("likelihood", options.likelihood)
     if options.likelihood in ("categorical", "bernoulli"):
-        return {"scale", "learn_scale", "df"}
-    return set() if options.likelihood == "student-t" else {"df"}
+        return dict.fromkeys(("scale", "learn_scale", "df"), why)
+    return {} if options.likelihood == "student-t" else {"df": why}
 
 
 def _names(*parts: type) -> set[str]:

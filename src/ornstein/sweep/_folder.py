@@ -94,7 +94,8 @@ def at_work(
     """A sweep, new or gone on with, in which no other sweep is at work.
 
     One that is there goes on if the command is the same, and the grid has all that it
-    had: further values of the same options are added.
+    had: further values of the same options are added. One of which no run has begun
+    may be of anything: what stands there is replaced.
 
     Args:
         path: of the folder.
@@ -117,25 +118,26 @@ def at_work(
         raise FileExistsError(
             f"{path} has files, and is not a sweep: choose another folder."
         )
-    if is_there:
-        there = SweepFolder.open(path)
-        _check_same(there, words)
-        grid = _extended(there, grid)
-        words, working = there.words, there.working
-    elif not words or grid is None:
+    if not is_there and (not words or grid is None):
         raise FileNotFoundError(
             f"{path} is not a sweep to go on with: give what varies and, after `--`, "
             "the command of one run."
         )
-    else:
-        working = Path.cwd()
     path.mkdir(parents=True, exist_ok=True)
     with lock_folder(path):
-        sweep = SweepFolder(path, tuple(words), grid, working)
+        if (path / _PLAN).exists():
+            there = SweepFolder.open(path)
+            sweep = _gone_on_with(there, words, grid)
+            if sweep.words != there.words:
+                _forget(there)
+        else:
+            assert grid is not None
+            sweep = SweepFolder(path, tuple(words), grid, Path.cwd())
+        values = sweep.grid.values
         content: dict[str, Any] = {
-            "command": list(words),
-            "grid": {name: list(values) for name, values in grid.values.items()},
-            "working": str(working),
+            "command": list(sweep.words),
+            "grid": {name: list(listed) for name, listed in values.items()},
+            "working": str(sweep.working),
             "version": __version__,
             "call": command,
         }
@@ -143,6 +145,24 @@ def at_work(
         for name in ("runs", "logs"):
             (path / name).mkdir(exist_ok=True)
         yield sweep
+
+
+def _gone_on_with(
+    there: SweepFolder, words: Sequence[str], grid: Grid | None
+) -> SweepFolder:
+    """What a call makes of a sweep that is there."""
+    runs = there.path / "runs"
+    if grid is not None and not (runs.is_dir() and any(runs.iterdir())):
+        return SweepFolder(there.path, tuple(words), grid, Path.cwd())
+    _check_same(there, words)
+    return dataclasses.replace(there, grid=_extended(there, grid))
+
+
+def _forget(there: SweepFolder) -> None:
+    """Remove what runs said that came to nothing."""
+    for cell in there.cells:
+        there.log(cell).unlink(missing_ok=True)
+        there.end(cell).unlink(missing_ok=True)
 
 
 def _check_same(there: SweepFolder, words: Sequence[str]) -> None:

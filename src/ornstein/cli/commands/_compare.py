@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from ..._files import write_atomically
+from ..._sentence import does_nothing
 from ...comparison import Comparison, compare
 from ...data import (
     LabelledFrame,
@@ -147,7 +148,10 @@ class Compare:
         import pandas as pd
 
         path = expanded(self.data)
-        if path.suffix.lower() in (".csv", ".parquet"):
+        suffix = path.suffix.lower()
+        if self.data_dir is not None and suffix in (".csv", ".parquet", ".npz"):
+            raise does_nothing("data_dir", "data", self.data)
+        if suffix in (".csv", ".parquet"):
             options = TableOptions(
                 self.target,
                 self.task,

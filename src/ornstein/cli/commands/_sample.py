@@ -17,8 +17,8 @@ from ...recipe import (
     check_data_there,
     check_kept,
     check_members,
+    check_options,
     check_own,
-    check_sample_recipe,
     has_starts,
     keep_schema,
     load_run,
@@ -96,6 +96,7 @@ class Sample:
             (rows, where every step sees them all).
         several: processes that share the work.
         json: print the result as JSON, and nothing else, on standard output.
+        given: options of the recipe that were typed; the program fills it in.
     """
 
     recipe: Annotated[SampleRecipe, tyro.conf.arg(name="")] = dataclasses.field(
@@ -107,6 +108,7 @@ class Sample:
     mesh: str | None = None
     several: Annotated[Several, tyro.conf.arg(name="")] = ALONE
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    given: Annotated[tuple[str, ...], tyro.conf.Suppress] = ()
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
@@ -127,8 +129,8 @@ class Sample:
                 return _carry_out(
                     run, recipe, prepared, members, terminal, command, guard=None
                 )
+        self.check()
         recipe = self.recipe
-        check_sample_recipe(recipe)
         data = recipe.data.data
         path = free_folder(data) if self.out is None else self.out
         others = starts_from_run(recipe.sampling.start_from)
@@ -151,6 +153,14 @@ class Sample:
             return _carry_out(
                 run, recipe, prepared, members, terminal, command, guard=guard
             )
+
+    def check(self) -> None:
+        """Refuse what cannot be carried out, before any data are read.
+
+        Raises:
+            ValueError: naming an option.
+        """
+        check_options(self.recipe, self.given)
 
 
 def _members(recipe: SampleRecipe, prepared: Prepared) -> Fit | None:

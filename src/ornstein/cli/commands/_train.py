@@ -13,14 +13,18 @@ from ...recipe import (
     HELD_OUT,
     MAX_CHAIN_ROWS,
     MODELS,
+    POINTS,
     Keys,
     Prepared,
     PresetName,
     Recipe,
     SampleRecipe,
     check_data_there,
-    check_handed_over,
     check_kept,
+<<<<<<< HEAD
+=======
+    check_options,
+>>>>>>> mend-r
     check_tuned,
     hand_over,
     is_handed_over,
@@ -121,6 +125,7 @@ class Train:
             data=2,fsdp=2 (parameters too): the same result on each.
         several: processes that share the work.
         json: print the result as JSON, and nothing else, on standard output.
+        given: options of the recipe that were typed; the program fills it in.
     """
 
     recipe: Annotated[Recipe, tyro.conf.arg(name="")] = dataclasses.field(
@@ -135,13 +140,16 @@ class Train:
     mesh: str | None = None
     several: Annotated[Several, tyro.conf.arg(name="")] = ALONE
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    given: Annotated[tuple[str, ...], tyro.conf.Suppress] = ()
 
     def run(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry it out; the result."""
         if self.resume is not None:
             return self._resume(self.resume, terminal, command)
+        self.check()
         if is_handed_over(self.recipe):
             return self._hand_over(terminal, command)
+<<<<<<< HEAD
         if self.tune is None and self.tune_epochs is not None:
             raise ValueError(
                 "--tune-epochs does nothing without --tune: give --tune lr, or leave "
@@ -152,6 +160,8 @@ class Train:
         names = [name.strip() for name in (self.tune or "").split(",")]
         if self.tune is not None:
             check_tuned(self.recipe, names)
+=======
+>>>>>>> mend-r
         data = self.recipe.data.data
         path = free_folder(data) if self.out is None else self.out
         check_new(path, inputs_of(self.recipe), overwrite=self.overwrite)
@@ -161,7 +171,13 @@ class Train:
         table = None
         if self.tune is not None:
             terminal.say(f"Tuning {self.tune}{_held_out(prepared)}")
+<<<<<<< HEAD
             recipe, tuning = tune_recipe(prepared, names, trial_epochs=self.tune_epochs)
+=======
+            recipe, tuning = tune_recipe(
+                prepared, self._tuned(), trial_epochs=self.tune_epochs
+            )
+>>>>>>> mend-r
             table = tuning.table
             terminal.grid("Trials, best first", table)
             prepared = prepare(recipe, prepared.data)
@@ -173,6 +189,35 @@ class Train:
                 keep_tuning(run, as_json(table))
             say_where(run, terminal)
             return _carry_out(run, prepared, terminal, command, guard=guard)
+
+    def check(self) -> None:
+        """Refuse what cannot be carried out, before any data are read.
+
+        Raises:
+            ValueError: naming an option.
+        """
+        check_options(self.recipe, self.given)
+        model = self.recipe.model.model
+        if is_handed_over(self.recipe):
+            if self.tune is not None or self.tune_epochs is not None:
+                raise ValueError(
+                    f"--tune does nothing for --model {model}: name another --model, "
+                    "such as ensemble, or leave it out."
+                )
+            return
+        if self.tune is None and self.tune_epochs is not None:
+            raise ValueError(
+                "--tune-epochs does nothing without --tune: give --tune lr, or leave "
+                "it out."
+            )
+        if self.tune_epochs is not None and self.tune_epochs < 1:
+            raise ValueError(f"--tune-epochs must be positive, got {self.tune_epochs}.")
+        if self.tune is not None:
+            check_tuned(self.recipe, self._tuned())
+
+    def _tuned(self) -> list[str]:
+        """Names of what is searched first."""
+        return [name.strip() for name in (self.tune or "").split(",")]
 
     def _resume(self, path: Path, terminal: Terminal, command: str) -> dict[str, Any]:
         run = RunFolder.open(path)
@@ -193,13 +238,7 @@ class Train:
 
     def _hand_over(self, terminal: Terminal, command: str) -> dict[str, Any]:
         """Carry out what chains, or auto, mean once the data are read."""
-        check_handed_over(self.recipe)
         model = self.recipe.model.model
-        if self.tune is not None or self.tune_epochs is not None:
-            raise ValueError(
-                f"--tune does nothing for --model {model}: name another --model, such "
-                "as ensemble, or leave it out."
-            )
         recipe = hand_over(self.recipe, load_data(self.recipe))
         if isinstance(recipe, SampleRecipe):
             options = recipe.sampling
@@ -296,7 +335,8 @@ def _objective(recipe: Recipe, *, has_bound: bool = True) -> dict[str, Any]:
         name = "log joint density"
     elif not has_bound:
         name = "log likelihood"
-    return {"objective": name, "training_draws": options.num_draws}
+    num_draws = 1 if recipe.model.model in POINTS else options.num_draws
+    return {"objective": name, "training_draws": num_draws}
 
 
 def _weights(fit: Fit, recipe: Recipe) -> str:

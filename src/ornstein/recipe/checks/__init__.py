@@ -4,6 +4,7 @@
 """
 
 from ._check import (
+    check_before_data as check_before_data,
     check_data as check_data,
     check_model as check_model,
     check_recipe as check_recipe,

@@ -53,6 +53,26 @@ def _check_columns(recipe: Recipe, is_table: bool) -> None:
 
 def check_task(recipe: Recipe, data: Data) -> None:
     """Refuse sequences for a model of rows, and the reverse; patience without rows."""
+    has_validation = data.validation is not None
+    check_kind(
+        recipe,
+        data.name,
+        is_series=data.task == "series",
+        has_validation=has_validation,
+    )
+
+
+def check_kind(
+    recipe: Recipe, name: str, *, is_series: bool, has_validation: bool
+) -> None:
+    """The same of data that need not be read yet.
+
+    Args:
+        recipe: of a family.
+        name: of the data.
+        is_series: whether they are sequences.
+        has_validation: whether they have validation rows.
+    """
     if recipe.data.stream and MODELS[recipe.model.model].posthoc is not None:
         raise OptionError(
             "{model} {} passes over all training rows once the network is trained, and "
@@ -60,13 +80,13 @@ def check_task(recipe: Recipe, data: Data) -> None:
             recipe.model.model,
         )
     if recipe.series.time is None:
-        _check_without_time(data, recipe.series)
-    model, is_series = recipe.model.model, data.task == "series"
+        _check_without_time(recipe.series, is_series=is_series)
+    model = recipe.model.model
     if is_series and not MODELS[model].takes_series:
         raise OptionError(
             "{} holds sequences, which {model} {} does not learn: use `ornstein train "
             "--model latent-sde` or latent-ode.",
-            data.name,
+            name,
             model,
         )
     if not is_series and MODELS[model].takes_series:
@@ -74,9 +94,9 @@ def check_task(recipe: Recipe, data: Data) -> None:
             "{model} {} learns sequences, and {} holds none: give a table with {time} "
             "COLUMN, or mocap, toy/gbm, toy/lorenz, ...; or another {model}.",
             model,
-            data.name,
+            name,
         )
-    if recipe.training.patience is not None and data.validation is None:
+    if recipe.training.patience is not None and not has_validation:
         raise OptionError(
             "{patience} needs rows to judge epochs by: add {validation_fraction} 0.1."
         )
@@ -103,13 +123,13 @@ def check_ends(recipe: Recipe, data: Data) -> None:
         )
 
 
-def _check_without_time(data: Data, series: SeriesOptions) -> None:
+def _check_without_time(series: SeriesOptions, *, is_series: bool) -> None:
     """Refuse options that only a table with times reads."""
     default = SeriesOptions()
     for field in dataclasses.fields(series):
         if getattr(series, field.name) == getattr(default, field.name):
             continue
-        if field.name in _OF_ALL and data.task == "series":
+        if field.name in _OF_ALL and is_series:
             continue
         raise OptionError(
             "{} is for sequences in a table of your own, whose column of times {time} "

@@ -29,12 +29,7 @@ def check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> Non
     options = recipe.training
     batch_size = min(options.batch_size, len(data.train))
     if batch_size % options.accumulate:
-        raise OptionError(
-            "{accumulate} {} does not divide the {} rows of a batch: give a number "
-            "that does, or leave it out.",
-            options.accumulate,
-            batch_size,
-        )
+        raise indivisible(options.accumulate, batch_size)
     num_rows = batch_size // options.accumulate
     num_data = len(data.train)
     num_epochs = options.num_epochs(num_data)
@@ -57,25 +52,38 @@ def check_step(recipe: Recipe, data: Data, model: AbstractRandomFunction) -> Non
         _check_importance(recipe, data, draw)
 
 
+def indivisible(parts: int, batch_size: int) -> OptionError:
+    """That a batch cannot be cut into so many parts.
+
+    Args:
+        parts: that were asked for.
+        batch_size: rows of a batch.
+    """
+    return OptionError(
+        "{accumulate} {} does not divide the {} rows of a batch: give a number "
+        "that does, or leave it out.",
+        parts,
+        batch_size,
+    )
+
+
+def check_weighing(recipe: Recipe) -> None:
+    """Refuse what `ImportanceWeighted` refuses whatever the data are."""
+    if not recipe.training.importance_weighted:
+        return
+    if "estimator" not in MODELS[recipe.model.model].options:
+        return  # whose draws tell, once there are some
+    if _missing_for_log_ratio(recipe):
+        raise _without_log_ratio(recipe)
+    _check_whole_draws(recipe)
+
+
 def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
     """Refuse what `ImportanceWeighted` refuses, in the words of the command line."""
     options, num_data = recipe.training, len(data.train)
     if draw.log_ratio is None:
-        needed = _missing_for_log_ratio(recipe)
-        remedy = f"give {' and '.join(needed)}, or leave it out"
-        remedy = Sentence(remedy) if needed else "leave it out"
-        raise OptionError(
-            "{importance_weighted} weighs each draw by its own log ratio of posterior "
-            "and prior, which {model} {} with these options does not have: {}.",
-            recipe.model.model,
-            remedy,
-        )
-    if options.accumulate > 1:
-        raise OptionError(
-            "{importance_weighted} takes each batch whole, and {accumulate} {} cuts "
-            "it into parts: leave one of them out.",
-            options.accumulate,
-        )
+        raise _without_log_ratio(recipe)
+    _check_whole_draws(recipe)
     if draw.log_ratio == "shared" and options.batch_size < num_data:
         raise OptionError(
             "{importance_weighted} is no bound on {batch_size} {} of {} training "
@@ -84,11 +92,34 @@ def _check_importance(recipe: Recipe, data: Data, draw: Draw) -> None:
             num_data,
             num_data,
         )
+
+
+def _check_whole_draws(recipe: Recipe) -> None:
+    """Refuse parts of a batch, and a single draw."""
+    options = recipe.training
+    if options.accumulate > 1:
+        raise OptionError(
+            "{importance_weighted} takes each batch whole, and {accumulate} {} cuts "
+            "it into parts: leave one of them out.",
+            options.accumulate,
+        )
     if options.num_draws == 1:
         raise OptionError(
             "{importance_weighted} with {num_draws} 1 is the plain bound: give "
             "{num_draws} 8, or leave it out."
         )
+
+
+def _without_log_ratio(recipe: Recipe) -> OptionError:
+    needed = _missing_for_log_ratio(recipe)
+    remedy = f"give {' and '.join(needed)}, or leave it out"
+    remedy = Sentence(remedy) if needed else "leave it out"
+    return OptionError(
+        "{importance_weighted} weighs each draw by its own log ratio of posterior "
+        "and prior, which {model} {} with these options does not have: {}.",
+        recipe.model.model,
+        remedy,
+    )
 
 
 def _missing_for_log_ratio(recipe: Recipe) -> list[str]:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from ..._sentence import OptionError
-from ...data import Data, load
+from ...data import Data, check_load_options, load
 from .._recipe import Recipe
+from ..options import DataOptions, SeriesOptions
 from ._arrange_series import arrange_series
 from ._first_rows import first_rows
 from ._series_table import load_sequences, on_model_time
@@ -31,9 +32,16 @@ def load_data(
     return arrange_series(recipe, data) if data.task == "series" else data
 
 
-def _whole(recipe: Recipe) -> Data:
-    """All that is asked for, of which series are whole."""
-    options, series, seed = recipe.data, recipe.series, recipe.training.seed
+def check_data_options(options: DataOptions, series: SeriesOptions) -> None:
+    """Refuse options of other data than those of this name, before they are read.
+
+    Args:
+        options: of the data.
+        series: of sequences.
+
+    Raises:
+        ValueError: naming the first of them.
+    """
     if options.stream and series.time is not None:
         raise OptionError(
             "{time} is for sequences, which are read whole: leave {stream} out."
@@ -42,6 +50,26 @@ def _whole(recipe: Recipe) -> Data:
         raise OptionError(
             "{train_rows} takes the first rows of those in memory: leave {stream} out."
         )
+    if series.time is not None:
+        return
+    columns = ("features", "drop", "id_column", "separator", "test")
+    check_load_options(
+        options.data,
+        split=options.split,
+        target=options.target or None,
+        task=options.task,
+        columns={name: getattr(options, name) for name in columns},
+        image_size=options.image_size,
+        image_fit=options.image_fit,
+        stream=options.stream,
+        shuffle_buffer=options.shuffle_buffer,
+    )
+
+
+def _whole(recipe: Recipe) -> Data:
+    """All that is asked for, of which series are whole."""
+    options, series, seed = recipe.data, recipe.series, recipe.training.seed
+    check_data_options(options, series)
     if series.time is not None:
         data = load_sequences(options, series, seed=seed)
         data = first_rows(data, options.train_rows, options.test_rows)

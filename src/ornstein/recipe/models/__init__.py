@@ -3,6 +3,7 @@
 from ._depth_networks import (
     DRIVEN_GRADIENTS as DRIVEN_GRADIENTS,
     ODE_SOLVERS as ODE_SOLVERS,
+    check_solves as check_solves,
 )
 from ._families import (
     MODELS as MODELS,

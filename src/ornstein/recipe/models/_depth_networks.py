@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -58,14 +57,7 @@ def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
         SDEBNN,
         recipe,
         data,
-        prior=WeightPrior(
-            sigma=options.sigma,
-            rate=options.rate,
-            scale=options.prior_scale,
-            is_relative=not options.absolute_sigma,
-            reverts_to_start=options.reverts_to_start,
-            window=_window(options.noise_window),
-        ),
+        prior=_prior(options),
         start_width=None if options.start == "point" else options.start_width,
         drift_widths=sizes(options.drift_widths, "drift_widths"),
         drift_scale=options.drift_scale,
@@ -74,6 +66,37 @@ def build_sdebnn(recipe: Recipe, data: Data, *, key: PRNGKeyArray) -> SDEBNN:
         is_path_per_row=options.path_per_row,
         where=_random_layers(options.random_layers),
         key=key,
+    )
+
+
+def check_solves(recipe: Recipe, *, are_vectors: bool) -> None:
+    """Refuse, without data, what building the model refuses with any.
+
+    Args:
+        recipe: of a model or a network that solves an equation over depth.
+        are_vectors: whether the data are known to be rows of numbers.
+
+    Raises:
+        ValueError: for steps, solvers and gradients that do not go together, or a prior
+            or layers that cannot be.
+    """
+    build_integrator(recipe.solver)
+    if "sdebnn" not in (recipe.model.model, recipe.network.network):
+        return
+    _prior(recipe.model)
+    where = _random_layers(recipe.model.random_layers)
+    if are_vectors and where is not None:
+        where.check(len(sizes(recipe.model.width, "width")) + 1)
+
+
+def _prior(options: ModelOptions) -> WeightPrior:
+    return WeightPrior(
+        sigma=options.sigma,
+        rate=options.rate,
+        scale=options.prior_scale,
+        is_relative=not options.absolute_sigma,
+        reverts_to_start=options.reverts_to_start,
+        window=_window(options.noise_window),
     )
 
 
@@ -212,7 +235,15 @@ class LayersAt:
 
     def __call__(self, f_h: Any) -> PyTree:
         """Those layers."""
-        num_layers = len(f_h.layers)
+        self.check(len(f_h.layers))
+        return tuple(f_h.layers[number - 1] for number in self.numbers)
+
+    def check(self, num_layers: int) -> None:
+        """Refuse numbers of layers that f_h does not have.
+
+        Args:
+            num_layers: that it has.
+        """
         if max(self.numbers) > num_layers:
             raise OptionError(
                 "{random_layers} names layer {}, but f_h has {}: give numbers from 1 "
@@ -221,10 +252,9 @@ class LayersAt:
                 num_layers,
                 num_layers,
             )
-        return tuple(f_h.layers[number - 1] for number in self.numbers)
 
 
-def _random_layers(text: str) -> Callable[[Any], PyTree] | None:
+def _random_layers(text: str) -> LayersAt | None:
     if text == "all":
         return None
     numbers = sizes(text, "random_layers")
