@@ -15,11 +15,7 @@ from ._training import (
     prepare,
     validation_of,
 )
-<<<<<<< HEAD
-from .checks import unread_by_model
-=======
-from .checks import check_recipe
->>>>>>> mend-r
+from .checks import check_recipe, unread_by_model
 from .inputs import load_data
 from .models import build_model
 
@@ -36,36 +32,6 @@ HELD_OUT = 0.1
 
 _FACTORS = (1 / 3, 1.0, 3.0)
 _COMPONENTS = (4, 8, 16)
-
-
-def check_tuned(recipe: Recipe, names: Sequence[str]) -> None:
-    """Refuse a search of what there is not, or of what the recipe does not read.
-
-    Args:
-        recipe: of a family.
-        names: keys of `TUNABLE`.
-
-    Raises:
-        ValueError: naming the first of them.
-    """
-    unread = unread_by_model(recipe)
-    for name in names:
-        if name not in TUNABLE:
-            raise OptionError(
-                "{tune} {} is not one of {}: give one of them, or several joined by "
-                "commas.",
-                name,
-                ", ".join(TUNABLE),
-            )
-        if TUNABLE[name] in unread:
-            decides, chosen = unread[TUNABLE[name]]
-            raise OptionError(
-                "{tune} {} searches {}, which does nothing for {} {}: leave it out.",
-                name,
-                Option(TUNABLE[name]),
-                Option(decides),
-                chosen,
-            )
 
 
 def tune_recipe(
@@ -94,24 +60,14 @@ def tune_recipe(
     recipe, data, _, likelihood = prepared
     if trial_epochs is not None and trial_epochs < 1:
         raise ValueError(f"`trial_epochs` must be positive, got {trial_epochs}.")
-<<<<<<< HEAD
-    check_tuned(recipe, names)
-=======
     largest = check_tuned(recipe, names)
->>>>>>> mend-r
     if data.validation is None and data.task == "series":
         # Before they are learned from several points and at several tempos.
         data = load_data(recipe.changed(validation_fraction=HELD_OUT))
     elif data.validation is None:
         data = data.with_validation(HELD_OUT, seed=recipe.training.seed)
     space = {TUNABLE[name]: _values(recipe, TUNABLE[name]) for name in names}
-<<<<<<< HEAD
-    # The largest of all: too many components for the rows of a batch stop the search
-    # before it begins, as does a rate of nodes that IVON does not read.
-    prepare(_with_setting(recipe, {n: v[-1] for n, v in space.items()}), data)
-=======
     prepare(largest, data)
->>>>>>> mend-r
     short, keys = _shorter(recipe, trial_epochs), Keys.of(recipe)
 
     def make_model(setting: dict[str, float]) -> AbstractRandomFunction:
@@ -132,7 +88,7 @@ def tune_recipe(
 
 
 def check_tuned(recipe: Recipe, names: Sequence[str]) -> Recipe:
-    """Refuse names that are none, and options that the recipe does not read.
+    """Refuse a search of what there is not, or of what the recipe does not read.
 
     Args:
         recipe: whose options are searched.
@@ -145,6 +101,7 @@ def check_tuned(recipe: Recipe, names: Sequence[str]) -> Recipe:
     Raises:
         ValueError: naming the first of them.
     """
+    unread = unread_by_model(recipe)
     for name in names:
         if name not in TUNABLE:
             raise OptionError(
@@ -152,6 +109,15 @@ def check_tuned(recipe: Recipe, names: Sequence[str]) -> Recipe:
                 "commas.",
                 name,
                 ", ".join(TUNABLE),
+            )
+        if TUNABLE[name] in unread:
+            decides, chosen = unread[TUNABLE[name]]
+            raise OptionError(
+                "{tune} {} searches {}, which does nothing for {} {}: leave it out.",
+                name,
+                Option(TUNABLE[name]),
+                Option(decides),
+                chosen,
             )
     options = [TUNABLE[name] for name in names]
     largest = {option: _values(recipe, option)[-1] for option in options}

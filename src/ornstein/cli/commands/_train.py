@@ -21,10 +21,7 @@ from ...recipe import (
     SampleRecipe,
     check_data_there,
     check_kept,
-<<<<<<< HEAD
-=======
     check_options,
->>>>>>> mend-r
     check_tuned,
     hand_over,
     is_handed_over,
@@ -149,19 +146,6 @@ class Train:
         self.check()
         if is_handed_over(self.recipe):
             return self._hand_over(terminal, command)
-<<<<<<< HEAD
-        if self.tune is None and self.tune_epochs is not None:
-            raise ValueError(
-                "--tune-epochs does nothing without --tune: give --tune lr, or leave "
-                "it out."
-            )
-        if self.tune_epochs is not None and self.tune_epochs < 1:
-            raise ValueError(f"--tune-epochs must be positive, got {self.tune_epochs}.")
-        names = [name.strip() for name in (self.tune or "").split(",")]
-        if self.tune is not None:
-            check_tuned(self.recipe, names)
-=======
->>>>>>> mend-r
         data = self.recipe.data.data
         path = free_folder(data) if self.out is None else self.out
         check_new(path, inputs_of(self.recipe), overwrite=self.overwrite)
@@ -171,13 +155,9 @@ class Train:
         table = None
         if self.tune is not None:
             terminal.say(f"Tuning {self.tune}{_held_out(prepared)}")
-<<<<<<< HEAD
-            recipe, tuning = tune_recipe(prepared, names, trial_epochs=self.tune_epochs)
-=======
             recipe, tuning = tune_recipe(
                 prepared, self._tuned(), trial_epochs=self.tune_epochs
             )
->>>>>>> mend-r
             table = tuning.table
             terminal.grid("Trials, best first", table)
             prepared = prepare(recipe, prepared.data)
