@@ -42,7 +42,7 @@ def test_sample_crps_far_from_zero():
     """Catches a sum over ranks that cancels (14 % of it, seen)."""
     samples = np.random.default_rng(1).normal(1e6, 1.0, (1000, 5)).astype(np.float32)
     y = samples[:5].diagonal()
-    wide = np.float64(samples)
+    wide = samples.astype(np.float64)
     gaps = np.abs(wide[:, None] - wide[None]).mean((0, 1))
     expected = np.abs(wide - y).mean(0) - gaps / 2
     np.testing.assert_allclose(metrics.sample_crps(samples, y), expected, rtol=1e-4)
