@@ -71,7 +71,7 @@ REFUSED = {
     ),
     "a search of what is not read": (
         "--over model=sdebnn,ensemble -- train --data toy/cos --tune components",
-        "ornstein: --num-components does nothing for --model sdebnn",
+        "ornstein: --tune components searches --num-components, which does nothing",
     ),
     "a process of none": (
         "--over seed=0,1 -- train --data toy/cos --coordinator a:1",
