@@ -1,6 +1,5 @@
 """Every choice of a run as options, and the run that they mean."""
 
-from ._check_options import check_options as check_options
 from ._check_sampling import (
     check_read as check_read,
     check_sample_recipe as check_sample_recipe,
@@ -93,7 +92,11 @@ from ._training import (
     train as train,
     with_points as with_points,
 )
-from ._unread_options import POINTS as POINTS, unread_options as unread_options
+from ._unread_options import (
+    POINTS as POINTS,
+    check_options as check_options,
+    unread_options as unread_options,
+)
 from .checks import check_recipe as check_recipe
 from .inputs import (
     SeriesInputs as SeriesInputs,

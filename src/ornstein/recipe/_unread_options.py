@@ -6,10 +6,12 @@ from pathlib import Path
 
 from .._sentence import does_nothing
 from ..data import expanded, kind_of_folder
-from ._check_sampling import unread_by_chains
+from ._check_sampling import check_sample_recipe, unread_by_chains
+from ._hand_over import check_handed_over, is_handed_over
 from ._recipe import Recipe
 from ._sampling import SampleRecipe
-from .checks import unread_by_model
+from .checks import check_before_data, check_recipe, unread_by_model
+from .inputs import check_data_options
 from .models import WHITENED
 from .options import DataOptions, LikelihoodOptions, SeriesOptions
 from .presets import HANDED_OVER, is_table, kind_of_data, kind_of_sequences
@@ -36,7 +38,30 @@ def unread_options(recipe: Recipe | SampleRecipe) -> frozenset[str]:
     return frozenset(_unread(recipe))
 
 
-def check_given(recipe: Recipe | SampleRecipe, given: Collection[str]) -> None:
+def check_options(recipe: Recipe | SampleRecipe, given: Collection[str] = ()) -> None:
+    """Refuse a recipe that no run could carry out, whatever is in its files.
+
+    Args:
+        recipe: of a run that is to begin.
+        given: names of the options that somebody gave: of these, all must be read.
+
+    Raises:
+        ValueError: naming an option.
+    """
+    if isinstance(recipe, SampleRecipe):
+        check_sample_recipe(recipe)
+        check_recipe(recipe.recipe)
+        check_before_data(recipe.recipe)
+    elif is_handed_over(recipe):
+        check_handed_over(recipe)
+        check_data_options(recipe.data, recipe.series)
+    else:
+        check_recipe(recipe)
+        check_before_data(recipe)
+    _check_given(recipe, given)
+
+
+def _check_given(recipe: Recipe | SampleRecipe, given: Collection[str]) -> None:
     """Refuse options that somebody gave, and that nothing reads.
 
     What a preset or an older run says beside them is no such thing.
