@@ -174,7 +174,7 @@ def check_load_options(
         task: of a table or arrays.
         columns: further options of a table, by name.
         image_size: of a folder of images.
-        image_fit: likewise.
+        image_fit: how such images are made square.
         stream: rows stay on disk.
         shuffle_buffer: of these.
 
