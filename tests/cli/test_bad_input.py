@@ -164,14 +164,6 @@ CASES = {
         "sample --data good.csv --target y --kernel hmc --no-image-augmentation",
         "--image-augmentation does nothing for --kernel hmc",
     ),
-    "a folder of downloads": (
-        "train --data good.csv --target y --data-dir none --out new",
-        "--data-dir does nothing for --data good.csv: leave it out",
-    ),
-    "downloads to be sampled": (
-        "sample --data good.csv --target y --data-dir none --out new",
-        "--data-dir does nothing for --data good.csv: leave it out",
-    ),
     "downloads to be compared": (
         "compare --data good.csv --target y --data-dir none",
         "--data-dir does nothing for --data good.csv: leave it out",

@@ -17,7 +17,7 @@ from ornstein.sgmcmc import (
 )
 
 STEPS = jnp.arange(25)
-CYCLE = Cyclical(0.1, 100)
+CYCLE = Cyclical(0.1, 19_550)
 
 
 def test_polynomial():
@@ -87,6 +87,10 @@ def test_polynomial_outside_eq_40_is_refused(gamma):
                 CYCLE, 1.0, noise_estimate=1e3, temperature=SamplingOnly(CYCLE)
             ),
             "`noise_estimate` 1000.0 is more than friction",
+        ),
+        (
+            lambda: SGHMC(CYCLE, 11.0, temperature=SamplingOnly(CYCLE)),
+            "a = .* must be at most 1, got 1.1",
         ),
         (
             lambda: SGHMC(0.1, 1.0, num_integration_steps=0),

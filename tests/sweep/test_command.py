@@ -15,8 +15,9 @@ import pytest
 from ornstein.cli import main
 from ornstein.cli._flags import flags_of
 from ornstein.cli._main import COMMANDS
-from ornstein.cli._parse import parse
-from ornstein.cli._sweep import _args, _jobs
+from ornstein.cli._parse import LOOKED_AT, parse
+from ornstein.cli._sweep import Sweep, _args, _jobs
+from ornstein.cli.commands import Train
 from ornstein.sweep import Grid
 from ornstein.sweep._folder import SweepFolder, at_work
 
@@ -250,3 +251,35 @@ def test_calls_that_go_on_have_the_mesh_and_the_folder(tmp_path: Path):
     assert all(job.resume[-2:] == ["--mesh", "data=2"] for job in jobs)
     assert {job.working for job in jobs} == {begun}
     assert all(job.folder.parent == tmp_path / "sweep" / "runs" for job in jobs)
+
+
+def test_a_sweep_from_before_goes_on_from_any_folder(rows, tmp_path, monkeypatch):
+    """Catches (seen) options of older runs and data that are looked at as those of a
+    call from elsewhere."""
+    began, elsewhere = tmp_path / "began", tmp_path / "elsewhere"
+    for folder in (began / "photos", elsewhere):
+        folder.mkdir(parents=True)
+    monkeypatch.chdir(began)
+    words = ["train", "--data", "photos", "--model", "map", "--image-size", "8"]
+    with at_work(tmp_path / "sweep", words, Grid.parse(["seed=0,1"]), "") as sweep:
+        sweep.run(sweep.cells[0]).mkdir()
+    monkeypatch.chdir(elsewhere)
+    call = ["sweep", f"--out={sweep.path}", "--over=seed=0,1,2", "--", *words]
+    again = parse(call, COMMANDS)
+    assert isinstance(again, Sweep)
+    with pytest.raises(ValueError, match="photos is none"):
+        again._grid()
+    with again._where_it_began():
+        again._grid()
+    assert Path.cwd() == elsewhere
+    unread = ["train", "--data", str(rows), "--target", "y", "--num-draws", "4"]
+    unread += ["--model", "map"]
+    monkeypatch.setenv(LOOKED_AT, "1")
+    command = parse(unread, COMMANDS)
+    assert isinstance(command, Train)
+    command.check()
+    monkeypatch.delenv(LOOKED_AT)
+    command = parse(unread, COMMANDS)
+    assert isinstance(command, Train)
+    with pytest.raises(ValueError, match="num_draws"):
+        command.check()

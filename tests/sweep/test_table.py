@@ -159,6 +159,10 @@ def test_a_sweep_of_which_no_run_has_begun_may_be_of_anything(tmp_path: Path):
     ):
         pass
     assert sweep.run(sweep.cells[0]).exists()
+    sweep.run(sweep.cells[0]).rename(tmp_path / "elsewhere")
+    assert not sweep.has_begun
+    sweep.end(sweep.cells[1]).write_text('{"code": 0}')
+    assert sweep.has_begun  # and its runs were put elsewhere
 
 
 DAMAGE = [

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import os
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -30,6 +31,10 @@ from ._run_folder import chains_of_members
 from ._several import ALONE, Several
 from ._usage import HELP, HELP_ALL, UsageError, nearest, shown, speak
 from .commands import Sample, Train
+
+LOOKED_AT = "ORNSTEIN_LOOKED_AT"
+"""Of the environment of a sweep's run, whose options were looked at when it began: an
+older sweep may have some that nothing reads, and cannot be given others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,8 +140,9 @@ def parse(args: Sequence[str], commands: Mapping[str, type]) -> Any:
         is_plain = not _told(args[1:], type(command))
         _check_resume(command, defaults[type(command)], is_plain=is_plain)
     elif isinstance(command, Train | Sample):
-        given = _given(args[1:], command.recipe)
-        command = dataclasses.replace(command, given=given)
+        if LOOKED_AT not in os.environ:
+            given = _given(args[1:], command.recipe)
+            command = dataclasses.replace(command, given=given)
     if words:
         command = dataclasses.replace(command, words=words)
     check_numbers(command)

@@ -38,7 +38,7 @@ _SMALL = (
     "checkpoints/starts.npz",
 )
 """What a run that goes on reads of its folder, but for checkpoints and samples."""
-_OWN = ("process",)
+_OWN = ("process", "given")
 """Options that each process has its own of."""
 
 

@@ -25,7 +25,7 @@ from ..sweep import (
     read_table,
 )
 from ._flags import flag, flags_of, said
-from ._parse import parse
+from ._parse import LOOKED_AT, parse
 from ._signals import Interruption, handled
 from ._terminal import Terminal, shown
 from ._usage import HELP, HELP_ALL, UsageError
@@ -94,7 +94,8 @@ class Sweep:
             sweep = SweepFolder.open(self.out)
             return self._tabulate(sweep, terminal, command)
         engine = self._engine()
-        grid = self._grid()
+        with self._where_it_began():
+            grid = self._grid()
         with at_work(self.out, self.words, grid, command) as sweep:
             failed = self._carry_out(sweep, engine, terminal)
             result = self._tabulate(sweep, terminal, command)
@@ -222,9 +223,20 @@ class Sweep:
             raise
         return failed
 
+    def _where_it_began(self) -> contextlib.AbstractContextManager[None]:
+        """The folder in which its runs' relative paths are looked for."""
+        if not SweepFolder.is_at(self.out):
+            return contextlib.nullcontext()
+        sweep = SweepFolder.open(self.out)
+        is_kept = sweep.has_begun and sweep.working.is_dir()
+        return contextlib.chdir(sweep.working if is_kept else Path.cwd())
+
     def _environ(self) -> dict[str, str]:
-        """Variables of each run: on one accelerator, several share its memory."""
-        environ = environ_of(_ENVIRONMENT)
+        """Variables of each run: on one accelerator, several share its memory.
+
+        And one that says that what it is given was looked at when the sweep began.
+        """
+        environ = environ_of(_ENVIRONMENT) | {LOOKED_AT: "1"}
         share = "XLA_PYTHON_CLIENT_MEM_FRACTION"
         at_once = self.workers or 1
         if self.engine == "ray":

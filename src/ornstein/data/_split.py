@@ -46,7 +46,7 @@ class Split(eqx.Module):
 
 def _num_rows(name: str, tree: Any) -> int:
     leaves = jax.tree.leaves(tree)
-    if not leaves or not all(getattr(leaf, "ndim", 0) for leaf in leaves):
+    if not leaves or not all(getattr(leaf, "shape", ()) for leaf in leaves):
         raise DataError(
             f"{name} must be arrays with rows first, got {type(tree).__name__}: write "
             f"np.asarray({name}, np.float32)."

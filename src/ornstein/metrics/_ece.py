@@ -224,7 +224,7 @@ def _equal_width(confidence: Float[Array, "*rows"], num_bins: int):
 
 
 def _edges(num_bins: int) -> Float[np.ndarray, " edges"]:
-    """Of the bins of `_equal_width`, the last number that lies in the one below."""
+    """Between the bins of `_equal_width`: numbers that lie in the one below."""
     numbers = np.arange(num_bins + 1, dtype=np.float32)
     edges = numbers / np.float32(num_bins)
     is_past = np.ceil(edges * np.float32(num_bins)) > numbers

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from .._sentence import does_nothing
-from ..data import expanded, kind_of_folder
+from ..data import expanded, kind_of_folder, list_data
 from ._check_sampling import check_sample_recipe, unread_by_chains
 from ._hand_over import check_handed_over, is_handed_over
 from ._recipe import Recipe
@@ -74,7 +74,8 @@ def _check_given(recipe: Recipe | SampleRecipe, given: Collection[str]) -> None:
         ValueError: naming the first of them.
     """
     for name, why in sorted(_unread(recipe).items()):
-        if name in given:
+        # `evaluate` may find other data there, to tell these from.
+        if name in given and name != "data_dir":
             raise does_nothing(name, *why)
 
 
@@ -115,7 +116,7 @@ def _by_data(options: DataOptions, series: SeriesOptions | None) -> dict[str, _W
     is_uci = data.startswith("uci/")
     is_stream_of_rows = options.stream and kind_of_data(data) != "images"
     is_own_table = (is_table(data) and not is_uci) or is_stream_of_rows
-    is_folder = data != "digits" and expanded(data).is_dir()
+    is_folder = not (is_uci or data in list_data()) and expanded(data).is_dir()
     sequences = None if series is None else kind_of_sequences(data, time=series.time)
     unread: set[str] = set()
     if not is_own_table or sequences is not None:

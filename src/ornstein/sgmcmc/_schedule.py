@@ -87,7 +87,7 @@ class Cyclical(eqx.Module):
                 f"`Cyclical.exploration` must be in [0, 1), got {self.exploration}: "
                 "it is the part of a cycle in which no samples are taken."
             )
-        if self._num_exploring >= self.cycle_length:
+        if self.num_exploring >= self.cycle_length:
             raise ValueError(
                 f"A cycle of {self.cycle_length} steps is over before it has explored "
                 f"{self.exploration} of itself, and no sample would ever be taken: "
@@ -101,11 +101,14 @@ class Cyclical(eqx.Module):
 
     def is_sampling(self, step: Int[Array, "*steps"]) -> Bool[Array, "*steps"]:
         """Whether the cycle is in the phase in which samples are taken."""
-        return step % self.cycle_length >= self._num_exploring
+        return step % self.cycle_length >= self.num_exploring
 
     @property
-    def _num_exploring(self) -> int:
-        """Whole steps: single precision may miss the first of those that sample."""
+    def num_exploring(self) -> int:
+        """Of a cycle, the steps before those that sample.
+
+        Whole steps: single precision may miss the first of them.
+        """
         return math.ceil(self.exploration * self.cycle_length - 1e-9)
 
     def _part(self, step):

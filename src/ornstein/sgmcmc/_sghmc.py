@@ -24,12 +24,10 @@ from ._base import (
     square_norm,
     step_info,
 )
-from ._schedule import Schedule, at, check_not_negative, check_positive
+from ._schedule import SamplingOnly, Schedule, at, check_not_negative, check_positive
 
 _ROUNDING = 1e-6
 """Of the noise that is there, the part below which what is left to inject is none."""
-_NUM_LOOKED_AT = 10_000
-"""Steps of a schedule of the temperature, for the first that has any."""
 
 
 class SGHMC(AbstractUnadaptedKernel):
@@ -100,14 +98,15 @@ class SGHMC(AbstractUnadaptedKernel):
                 f"`resample_every` must be at least 1, got {self.resample_every}: give "
                 "None for no fresh momenta."
             )
-        # Most schedules fall from their first step; that of a temperature may be 0.
-        first = self._first_hot_step()
-        a, eta, injected = self._coefficients(first)
+        # Schedules fall from their first step, but for a temperature that begins at 0.
+        a, _, _ = self._coefficients(jnp.zeros((), jnp.int32))
         if _is_true(a > 1):
             raise ValueError(
                 f"a = step_size · friction / mass must be at most 1, got {a}: a step "
                 "must not turn the momentum round; take a smaller step or friction."
             )
+        first = self._first_hot_step()
+        _, eta, injected = self._coefficients(first)
         is_hot = _is_true(at(self.temperature, first) > 0)
         rounding = _ROUNDING * eta**2 * self.noise_estimate
         if is_hot and _is_true(injected < -rounding):
@@ -166,12 +165,10 @@ class SGHMC(AbstractUnadaptedKernel):
         return ratio(eta**2, jnp.where(is_noise, injected, 0.0))
 
     def _first_hot_step(self) -> Int[Array, ""]:
-        """With noise, of those that are looked at; the first of all if none is."""
-        first = jnp.zeros((), jnp.int32)
-        if not callable(self.temperature):
-            return first
-        temperatures = jax.vmap(self.temperature)(jnp.arange(_NUM_LOOKED_AT))
-        return first + jnp.argmax(temperatures > 0)
+        """With noise; the first of all of a schedule that is not ours."""
+        cold = isinstance(self.temperature, SamplingOnly)
+        step = self.temperature.cycle.num_exploring if cold else 0
+        return jnp.asarray(step, jnp.int32)
 
     def _coefficients(self, step):
         """A, η and the variance that is injected, at a step."""

@@ -12,6 +12,7 @@ from .._files import UnreadableError, lock_folder, read_json, write_atomically
 from .._sentence import OptionError
 from .._version import __version__
 from ._grid import Cell, Grid
+from ._job import ended_well
 
 _PLAN = "sweep.json"
 
@@ -31,6 +32,11 @@ class SweepFolder:
     words: tuple[str, ...]
     grid: Grid
     working: Path
+
+    @staticmethod
+    def is_at(path: Path) -> bool:
+        """Whether a folder is a sweep's."""
+        return (path / _PLAN).is_file()
 
     @classmethod
     def open(cls, path: str | Path) -> "SweepFolder":
@@ -73,6 +79,14 @@ class SweepFolder:
     def cells(self) -> list[Cell]:
         """What its runs are, in order."""
         return list(self.grid)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any of its runs has a folder, or had one and a good end."""
+        runs = self.path / "runs"
+        if runs.is_dir() and any(runs.iterdir()):
+            return True
+        return any(ended_well(self.end(cell)) for cell in self.cells)
 
     def run(self, cell: Cell) -> Path:
         """The folder of a run."""
@@ -151,8 +165,7 @@ def _gone_on_with(
     there: SweepFolder, words: Sequence[str], grid: Grid | None
 ) -> SweepFolder:
     """What a call makes of a sweep that is there."""
-    runs = there.path / "runs"
-    if grid is not None and not (runs.is_dir() and any(runs.iterdir())):
+    if grid is not None and not there.has_begun:
         return SweepFolder(there.path, tuple(words), grid, Path.cwd())
     _check_same(there, words)
     return dataclasses.replace(there, grid=_extended(there, grid))

@@ -177,10 +177,20 @@ def is_done(folder: Path, end: Path) -> bool:
     """
     if not (folder / "result.json").is_file():
         return False
+    return ended_well(end, otherwise=True)
+
+
+def ended_well(end: Path, *, otherwise: bool = False) -> bool:
+    """Whether a run's last call ended without a failure.
+
+    Args:
+        end: the file that says so.
+        otherwise: where that file does not say.
+    """
     try:
         return read_json(end)["code"] == 0
     except (FileNotFoundError, UnreadableError, KeyError, TypeError):
-        return True
+        return otherwise
 
 
 def carry_out(job: Job, num_cores: int | None = None) -> Outcome:

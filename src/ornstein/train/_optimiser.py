@@ -117,9 +117,10 @@ def build_optimisation(
         rate = _entry("learning_rate", learning_rate, name)
         shape = _entry("schedule", schedule, name)
         rates[name] = _as_schedule(rate, shape, num_steps)
-        transforms[name] = rule(rates[name])
-        if not isinstance(transforms[name], optax.GradientTransformation):
+        made = rule(rates[name])
+        if not (hasattr(made, "init") and hasattr(made, "update")):
             raise TypeError(_not_a_rule(rule))
+        transforms[name] = made
     return Optimisation(optax.partition(transforms, labels), rates)
 
 

@@ -11,7 +11,10 @@ from ..._sentence import Option, OptionError
 MAX_COUNT = 2**31 - 1
 """Of whatever is counted in single precision's integers."""
 _MAX_SEED = 2**32 - 1
-_IN_DOUBLE = ("time_scale", "coordinator_timeout")
+_IN_DOUBLE = (
+    *("time_scale", "coordinator_timeout", "interval", "effort", "fraction"),
+    *("validation_fraction", "test_fraction", "gpus"),
+)
 """Options that no network meets; all others are of single precision there."""
 _LEAST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
