@@ -166,8 +166,9 @@ class SGHMC(AbstractUnadaptedKernel):
 
     def _first_hot_step(self) -> Int[Array, ""]:
         """With noise; the first of all of a schedule that is not ours."""
-        cold = isinstance(self.temperature, SamplingOnly)
-        step = self.temperature.cycle.num_exploring if cold else 0
+        step = 0
+        if isinstance(self.temperature, SamplingOnly):
+            step = self.temperature.cycle.num_exploring
         return jnp.asarray(step, jnp.int32)
 
     def _coefficients(self, step):
