@@ -100,12 +100,16 @@ def test_parameters_in_half_precision_are_finite():
         )
 
 
-def test_recovers_the_mean_field_optimum():
+@pytest.mark.parametrize(
+    "draws",
+    [{"num_draws": 8}, {"num_draws": 2, "accumulate": 4, "draw_per_part": True}],
+)
+def test_recovers_the_mean_field_optimum(draws):
     """Precision = the diagonal of the true one. Catches KL / N twice (seen)
-    and a KL weight that is not 1 (seen).
+    and a KL weight that is not 1 (seen); a KL for each part of a batch (seen).
     """
     split = linear_data()
-    result = quick_fit(split=split, num_epochs=600, num_draws=8, learning_rate=2e-2)
+    result = quick_fit(split=split, num_epochs=600, learning_rate=2e-2, **draws)
     mean, sd = mean_field_optimum(split)
     model = result.model
     np.testing.assert_allclose(model.mean, mean, atol=0.1 * sd.max())

@@ -225,11 +225,11 @@ class Sweep:
 
     def _where_it_began(self) -> contextlib.AbstractContextManager[None]:
         """The folder in which its runs' relative paths are looked for."""
-        if not SweepFolder.is_at(self.out):
-            return contextlib.nullcontext()
-        sweep = SweepFolder.open(self.out)
-        is_kept = sweep.has_begun and sweep.working.is_dir()
-        return contextlib.chdir(sweep.working if is_kept else Path.cwd())
+        if SweepFolder.is_at(self.out):
+            sweep = SweepFolder.open(self.out)
+            if sweep.has_begun and sweep.working.is_dir():
+                return contextlib.chdir(sweep.working)
+        return contextlib.nullcontext()
 
     def _environ(self) -> dict[str, str]:
         """Variables of each run: on one accelerator, several share its memory.

@@ -50,11 +50,10 @@ def whiten(
     the next are exact, where the model's own solver approximates them, so that with
     `GridIncrements()` draws of both agree in law up to the solver's error, and exactly
     for Brownian motion. Fewer modes than steps are another prior, of smoother and
-    narrower paths: see `LevyCiesielski`. What
-    was a point estimate (the readout, weights that `where` did not choose) gets a
-    prior: normal, of standard deviation `point_scale` / √fan-in. The drift network,
-    inducing inputs and the width of $q(w_0)$ are of the model's own posterior, and are
-    dropped.
+    narrower paths: see `LevyCiesielski`. What was a point estimate (the readout,
+    weights that `where` did not choose) gets a prior: normal, of standard deviation
+    `point_scale` / √fan-in. The drift network, inducing inputs and the width of
+    $q(w_0)$ are of the model's own posterior, and are dropped.
 
     Of a `LatentSDE`, p(z₀) and the diffusion are kept as the model has them, and so is
     a drift that is a named process. The prior's drift network and the decoder are

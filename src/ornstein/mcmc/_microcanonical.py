@@ -107,9 +107,10 @@ class MicrocanonicalLangevin(AbstractKernel):
         temperature: T; 1 targets the density itself.
         start_energy_variance: of the energy's error a dimension, as the warm-up begins.
         end_energy_variance: as it ends; less is less biased, and slower.
-        max_phase: the largest step that the warm-up takes, as the angle, in radians,
-            by which it turns the stiffest directions of a Gaussian with the curvatures
-            that it met; `None` for the energy's variance alone, as MILE has it.
+        max_phase: the largest step that the warm-up ends with, as the angle, in
+            radians, by which it turns the stiffest directions of a Gaussian with the
+            curvatures that it met; `None` for the energy's variance alone, as MILE has
+            it.
         adapt_step_size: whether the warm-up changes ε.
         adapt_decoherence_length: whether it changes L.
 
