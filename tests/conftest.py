@@ -60,11 +60,38 @@ class GetKey:
         return f"GetKey({_SEED_VARIABLE}={self.seed})"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="run tests of fresh keys alone, each with N of them",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    num_seeds = metafunc.config.getoption("--seeds")
+    if num_seeds is not None and "getkey" in metafunc.fixturenames:
+        metafunc.parametrize("getkey", range(num_seeds), indirect=True)
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    if config.getoption("--seeds") is not None:
+        items[:] = [x for x in items if "getkey" in getattr(x, "fixturenames", ())]
+
+
 @pytest.fixture
 def getkey(request: pytest.FixtureRequest) -> GetKey:
     """Fresh keys each run; `ORNSTEIN_TEST_SEED=...` repeats a run."""
     fixed = os.environ.get(_SEED_VARIABLE)
-    seed = random.SystemRandom().randrange(2**31 - 1) if fixed is None else int(fixed)
+    if hasattr(request, "param"):
+        seed = request.param
+    elif fixed is None:
+        seed = random.SystemRandom().randrange(2**31 - 1)
+    else:
+        seed = int(fixed)
     line = f"repeat with {_SEED_VARIABLE}={seed}"
     request.node.add_report_section("setup", "getkey", line)
     return GetKey(seed)

@@ -224,11 +224,12 @@ def test_a_method_reports_what_its_network_solved():
         assert draw.report.num_drift_evaluations == 20
 
 
-def test_a_penalty_makes_dynamics_smoother(getkey):
-    x = jr.normal(getkey(), (64, 2))
+def test_a_penalty_makes_dynamics_smoother():
+    # Over 50 keys the ratio was 0.06 to 0.55.
+    x_key, network_key, key = jr.split(jr.key(0), 3)
+    x = jr.normal(x_key, (64, 2))
     split = Split(np.asarray(x), np.asarray(jnp.sin(3 * x[:, :1])))
-    network = ODENet.for_vectors(2, 1, integrator=Integrator(), key=getkey())
-    key = getkey()
+    network = ODENet.for_vectors(2, 1, integrator=Integrator(), key=network_key)
     found = [
         fit(
             Deterministic(network),
