@@ -133,7 +133,7 @@ def loops_over_images() -> dict[str, dict[str, float]]:
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
     found = {}
-    for form in ("winograd", "winograd 4", "shifts", "split taps"):
+    for form in ("winograd", "winograd 4", "wide winograd", "shifts", "split taps"):
         programs = {}
         for name, there in (("one", None), ("eight", mesh)):
             rows, whole = _mesh.put_rows(x, there), _mesh.everywhere(kernel, there)

@@ -20,6 +20,7 @@ from ornstein.nn.conv import (
     forms_of_all,
     recorded_convs,
 )
+from ornstein.nn.conv._chunks import chunks
 from ornstein.nn.conv._forms import (
     FORMS,
     cpu_input_gradient,
@@ -296,22 +297,42 @@ def test_recorded_convs_are_those_of_the_program():
 
 
 @pytest.mark.parametrize("pads", [((1, 1), (1, 1)), ((2, 0), (0, 3)), ((0, 0), (0, 0))])
-@pytest.mark.parametrize("num_tiles_at_once", [1, 12, 1000])
+@pytest.mark.parametrize("num_tiles_at_once", [1, 24, 1000])
 @pytest.mark.usefixtures("x64")
 def test_winograd_is_the_convolution(getkey, monkeypatch, pads, num_tiles_at_once):
     """Catches a wrong tile at an odd edge, and images lost or added between chunks.
 
-    Five images of 4 × 3 tiles: one at a time, and two with an empty one at the end.
+    Seven images of 4 × 3 tiles: one at a time, and four with an empty one at the end.
     """
     each = 16 * (5 + 7) * 8
     monkeypatch.setattr(_winograd, "_CHUNK_BYTES", 2 * num_tiles_at_once * each)
+    monkeypatch.setattr(_winograd, "_WIDE_BYTES", num_tiles_at_once * each // 16)
     geometry = Geometry(1, pads, (7, 6), (3, 3))
-    x, kernel = random_pair(getkey(), images=(5, 7, 6), channels=(5, 7))
+    x, kernel = random_pair(getkey(), images=(7, 7, 6), channels=(5, 7))
     y, pullback = jax.vjp(lambda *a: reference(*a, padding=pads), x, kernel)
     g = normal(getkey(), y.shape)
-    assert_close(_winograd.conv(geometry, x, kernel), y)
-    for gradient in (_winograd.kernel_gradient, _winograd.large_kernel_gradient):
+    for conv in (_winograd.conv, _winograd.wide_conv):
+        assert_close(conv(geometry, x, kernel), y)
+    for gradient in (
+        _winograd.kernel_gradient,
+        _winograd.large_kernel_gradient,
+        _winograd.wide_kernel_gradient,
+    ):
         assert_close(gradient(geometry, x, g), pullback(g)[1])
+
+
+@pytest.mark.parametrize(
+    ("num", "most", "shape"),
+    [(128, 43, (4, 32)), (7, 4, (2, 4)), (5, 2, (5, 1)), (3, 9, (1, 3))],
+)
+def test_chunks_have_as_many_images_where_they_can(num, most, shape):
+    """Catches zeros beside 128 images, of which three chunks would have 43 each."""
+    images = jnp.arange(1.0, num + 1).reshape(num, 1, 1, 1)
+    (parts,) = chunks((images,), bytes_each=8, most_bytes=8 * most)
+    assert parts.shape == (*shape, 1, 1, 1)
+    flat = np.asarray(parts).ravel()
+    np.testing.assert_array_equal(flat[:num], images.ravel())
+    assert not flat[num:].any()
 
 
 def test_winograd_rounds_as_it_says(getkey):
@@ -326,10 +347,10 @@ def test_winograd_rounds_as_it_says(getkey):
     largest = lambda a: float(jnp.max(jnp.abs(a)))
     by_small, by_large = (
         gradient(geometry, x, g)
-        for gradient in (_winograd.kernel_gradient, _winograd.large_kernel_gradient)
+        for gradient in (_winograd.kernel_gradient, _winograd.wide_kernel_gradient)
     )
     for ours, theirs, error in (
-        (_winograd.conv(geometry, x, kernel), y, 1e-5),
+        (_winograd.wide_conv(geometry, x, kernel), y, 1e-5),
         (by_small, pullback(g)[1], 1e-5),
         (by_large, pullback(g)[1], 1e-4),
     ):

@@ -92,14 +92,15 @@ def conv_form(name: str) -> Iterator[None]:
     Args:
         name: `"direct"`, `"extra row"`, `"row phases"`, `"filled"`, `"band"`,
             `"flipped band"`, `"shifts"`, `"flipped shifts"`, `"split taps"`, `"sums"`,
-            `"winograd"`, `"winograd 4"` or `"phases"`.
+            `"winograd"`, `"winograd 4"`, `"wide winograd"` or `"phases"`.
 
     Raises:
         ValueError: for another name.
     """
     known = ("direct", "extra row", "row phases", "filled", "band", "flipped band")
     known += ("shifts", "flipped shifts", "split taps", "sums", "winograd", "phases")
-    known += ("winograd 4",)  # tiles of 4 by 4 outputs, of kernel gradients
+    # Tiles of 4 by 4 outputs, of kernel gradients; many images at a time.
+    known += ("winograd 4", "wide winograd")
     if name not in known:
         raise ValueError(f"`name` must be one of {', '.join(known)}, got {name!r}.")
     token = _preferred.set(name)

@@ -283,6 +283,7 @@ CONV: Forms = {
     "shifts": Form(SHIFTS.conv, _tiny),
     "sums": Form(sums_conv, _few_out),
     "winograd": Form(_winograd.conv, _tiles),
+    "wide winograd": Form(_winograd.wide_conv, _tiles),
 }
 """XLA's own, on all threads and as it is; bands, of x or towards g; shifted images;
 sums of what is shifted; Winograd's tiles. The first are taken where they are as fast:
@@ -303,6 +304,7 @@ KERNEL_GRADIENT: Forms = {
     "flipped band": Form(_flipped_band_kernel_gradient, _flipped(_few_channels)),
     "winograd": Form(_winograd.kernel_gradient, _tiles),
     "winograd 4": Form(_winograd.large_kernel_gradient, _tiles),
+    "wide winograd": Form(_winograd.wide_kernel_gradient, _tiles),
 }
 
 FORMS: dict[Face, Forms] = {

@@ -45,6 +45,11 @@ from ._products import padded
 #   8×8, 128              151  195  199  192  191
 _CHUNK_BYTES = 2**21
 
+# On several cores XLA cuts up, for its threads, what makes or multiplies arrays of half
+# a megabyte and more, and the loop runs on one thread with less: then what an array has
+# on average.
+_WIDE_BYTES = 2**19
+
 _LEAST_PIXELS = 16
 
 
@@ -77,33 +82,38 @@ def suits(geometry: Geometry, dtype: DTypeLike) -> bool:
     )
 
 
-@of_images
-def conv(geometry: Geometry, x: Array, kernel: Array) -> Array:
-    """The convolution."""
-    num_in, num_out = kernel.shape[2:]
-    height, width = geometry.out_shape
-    down = [_widen([kernel[i, j] for i in range(3)]) for j in range(3)]
-    transformed = [u for i in range(4) for u in _widen([down[j][i] for j in range(3)])]
+def _conv_of(*, is_wide: bool) -> Run:
+    @of_images
+    def run(geometry: Geometry, x: Array, kernel: Array) -> Array:
+        """The convolution."""
+        num_in, num_out = kernel.shape[2:]
+        height, width = geometry.out_shape
+        down = [_widen([kernel[i, j] for i in range(3)]) for j in range(3)]
+        by_row = [_widen([down[j][i] for j in range(3)]) for i in range(4)]
+        transformed = [u for row in by_row for u in row]
 
-    def some(x: Array) -> Array:
-        met = _tiles(geometry, x, _SMALL)
-        shape = met[0].shape
-        m = [a.reshape(-1, num_in) @ u for a, u in zip(met, transformed, strict=True)]
-        down = [_fold(m[column::4]) for column in range(4)]
-        rows = [_fold([down[column][row] for column in range(4)]) for row in range(2)]
-        y = jnp.stack([jnp.stack(row) for row in rows])
-        y = y.reshape(2, 2, *shape[:3], num_out).transpose(2, 3, 0, 4, 1, 5)
-        y = y.reshape(shape[0], 2 * shape[1], 2 * shape[2], num_out)
-        return y[:, :height, :width]
+        def some(x: Array) -> Array:
+            met = _tiles(geometry, x, _SMALL)
+            shape = met[0].shape
+            pairs = zip(met, transformed, strict=True)
+            m = [a.reshape(-1, num_in) @ u for a, u in pairs]
+            down = [_fold(m[column::4]) for column in range(4)]
+            rows = [_fold([column[row] for column in down]) for row in range(2)]
+            y = jnp.stack([jnp.stack(row) for row in rows])
+            y = y.reshape(2, 2, *shape[:3], num_out).transpose(2, 3, 0, 4, 1, 5)
+            y = y.reshape(shape[0], 2 * shape[1], 2 * shape[2], num_out)
+            return y[:, :height, :width]
 
-    (xs,) = chunks((x,), _bytes_each(geometry, x, num_out, _SMALL), _CHUNK_BYTES)
-    if len(xs) == 1:
-        return some(x)
-    y = lax.map(some, xs)
-    return y.reshape(-1, *y.shape[2:])[: len(x)]
+        (xs,) = _chunks((x,), geometry, num_in + num_out, _SMALL, is_wide=is_wide)
+        if len(xs) == 1:
+            return some(x)
+        y = lax.map(some, xs)
+        return y.reshape(-1, *y.shape[2:])[: len(x)]
+
+    return run
 
 
-def _kernel_gradient_of(tiling: _Tiling) -> Run:
+def _kernel_gradient_of(tiling: _Tiling, *, is_wide: bool) -> Run:
     num_pixels = tiling.num_outputs + 2
 
     @over_images
@@ -120,8 +130,7 @@ def _kernel_gradient_of(tiling: _Tiling) -> Run:
         def add(total: Array, part: tuple[Array, Array]) -> tuple[Array, None]:
             return total + some(*part), None
 
-        each = _bytes_each(geometry, x, num_out, tiling)
-        xs, gs = chunks((x, g), each, _CHUNK_BYTES)
+        xs, gs = _chunks((x, g), geometry, num_in + num_out, tiling, is_wide=is_wide)
         if len(xs) == 1:
             total = some(x, g)
         else:
@@ -139,11 +148,20 @@ def _kernel_gradient_of(tiling: _Tiling) -> Run:
     return run
 
 
-def _bytes_each(geometry: Geometry, x: Array, num_out: int, tiling: _Tiling) -> int:
-    """Of one image's transformed tiles, both sides'."""
+def _chunks(
+    images: Sequence[Array],
+    geometry: Geometry,
+    num_channels: int,
+    tiling: _Tiling,
+    *,
+    is_wide: bool,
+) -> tuple[Array, ...]:
+    """Chunks of images by the bytes of their transformed tiles, both sides'."""
     num_tiles = math.prod(-(-size // tiling.num_outputs) for size in geometry.out_shape)
     num_pixels = (tiling.num_outputs + 2) ** 2
-    return num_pixels * num_tiles * (x.shape[3] + num_out) * x.dtype.itemsize
+    each = num_pixels * num_tiles * num_channels * images[0].dtype.itemsize
+    most = 2 * num_pixels * _WIDE_BYTES if is_wide else _CHUNK_BYTES
+    return chunks(images, each, most)
 
 
 def _tiles(geometry: Geometry, x: Array, tiling: _Tiling) -> list[Array]:
@@ -245,8 +263,17 @@ def _narrow_large(m: Sequence[Array]) -> list[Array]:
 _SMALL = _Tiling(2, _meet, _unfold, _narrow)
 _LARGE = _Tiling(4, _meet_large, _unfold_large, _narrow_large)
 
-kernel_gradient = _kernel_gradient_of(_SMALL)
+conv = _conv_of(is_wide=False)
+"""The convolution, by tiles of 2×2 outputs."""
+
+wide_conv = _conv_of(is_wide=True)
+"""The same for several cores."""
+
+kernel_gradient = _kernel_gradient_of(_SMALL, is_wide=False)
 """The kernel gradient by tiles of 2×2 outputs."""
 
-large_kernel_gradient = _kernel_gradient_of(_LARGE)
+large_kernel_gradient = _kernel_gradient_of(_LARGE, is_wide=False)
 """The kernel gradient by tiles of 4×4 outputs."""
+
+wide_kernel_gradient = _kernel_gradient_of(_LARGE, is_wide=True)
+"""The same for several cores."""
