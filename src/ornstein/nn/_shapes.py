@@ -115,7 +115,7 @@ def max_pool(
         ValueError: if the pixels don't divide into squares, or no square fits.
     """
     if stride is None and padding == 0:
-        return jnp.max(_blocks(x, window), (-4, -2))
+        return _block_maxima(_blocks(x, window), window)
     stride = window if stride is None else stride
     if window < 1 or stride < 1 or not 0 <= 2 * padding <= window:
         raise ValueError(
@@ -132,6 +132,14 @@ def max_pool(
     pads = ((0, 0),) * (x.ndim - 3) + ((padding, padding),) * 2 + ((0, 0),)
     x = jnp.pad(x, pads, constant_values=-jnp.inf) if padding else x
     return _window_maxima(_window_maxima(x, window, stride, -3), window, stride, -2)
+
+
+def _block_maxima(blocks: Array, window: int) -> Array:
+    """By pairs: the gradient of `jnp.max` over two axes takes four times as long."""
+    rows = [[blocks[..., i, :, j, :] for j in range(window)] for i in range(window)]
+    return functools.reduce(
+        jnp.maximum, (functools.reduce(jnp.maximum, r) for r in rows)
+    )
 
 
 def _window_maxima(x: Array, window: int, stride: int, axis: int) -> Array:
