@@ -4,7 +4,6 @@ Beside the package: carrying out a command imports JAX and more, which takes sec
 What it can say without, it says at once.
 """
 
-import ctypes
 import gc
 import os
 import signal
@@ -60,7 +59,6 @@ def main() -> int:
     if "--distributed" in args and not {"-h", "--help", "--help-all"} & set(args):
         return watch(args)
     before = signal.signal(signal.SIGINT, _end)
-    _keep_memory()
     # Imports and tracing make objects by the million, few of them in cycles, and Python
     # looks for those after every 700: a sixth of a short run.
     gc.set_threshold(20_000, 10, 10)
@@ -87,29 +85,6 @@ def _open_closed() -> None:
             nowhere = open(os.devnull, mode)
             os.set_inheritable(nowhere.fileno(), True)
             setattr(sys, name, nowhere)
-
-
-# Of mallopt(3).
-_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
-
-
-def _keep_memory() -> None:
-    """Keep what is freed, where glibc would give large blocks back to the system.
-
-    XLA allocates a program's scratch anew in each call, and pages that were given back
-    are filled with zeros when they are asked for again: with scratch of 0.4 GB that is
-    a seventh of a step. One arena, for blocks of more than 64 MB fit no other; before
-    there are threads, which would have their own. `MALLOC_...` and `GLIBC_TUNABLES` in
-    the environment decide instead.
-    """
-    names = [name for name in os.environ if name.startswith("MALLOC_")]
-    if names or "GLIBC_TUNABLES" in os.environ or sys.platform != "linux":
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
-    if mallopt is not None:
-        mallopt(_ARENA_MAX, 1)
-        mallopt(_MMAP_MAX, 0)
-        mallopt(_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def _help() -> str:

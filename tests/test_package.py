@@ -1,7 +1,6 @@
 import ast
 import importlib
 import json
-import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -112,48 +111,3 @@ def test_the_package_runs_as_the_program():
         "    runpy.run_module('ornstein', run_name='__main__')"
     )
     assert not loaded(program) & {*HEAVY, "numpy"}
-
-
-_FAULTS = """
-import resource, sys, threading
-import ornstein_program
-if sys.argv[1] == "kept":
-    ornstein_program._keep_memory()
-
-def allocate():
-    for _ in range(8):
-        b"x" * 2**27
-
-allocate()
-faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-before = faults()
-thread = threading.Thread(target=allocate)
-thread.start()
-thread.join()
-print(faults() - before)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="asks glibc")
-def test_the_command_line_keeps_its_memory():
-    """Eight arrays of 128 MB on another thread: 32,768 pages each. Seen failing
-    without each of its three settings."""
-
-    def faults(how: str, **variables: str) -> int:
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("MALLOC_") and name != "GLIBC_TUNABLES"
-        }
-        run = subprocess.run(
-            [sys.executable, "-c", _FAULTS, how],
-            env=environment | variables,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return int(run.stdout)
-
-    assert faults("as it is") > 100_000
-    assert faults("kept") < 5_000
-    assert faults("kept", MALLOC_MMAP_MAX_="1000") > 100_000

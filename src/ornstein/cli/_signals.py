@@ -24,7 +24,7 @@ class Interruption:
 
     A callback of `fit` and of `sample`, to be the last of them. Between its `start` and
     its `stop` the first signal waits for the end of the compiled call under way (of
-    about a second, or of the compilation), so that the checkpoint loses nothing. A
+    three seconds or one step, or of the compilation), so that the checkpoint loses nothing. A
     second one does not wait.
     """
 

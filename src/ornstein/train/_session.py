@@ -40,7 +40,7 @@ from .saving import (
 logger = logging.getLogger("ornstein")
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_CALL_SECONDS = 1.0
+_CALL_SECONDS = 3.0
 """How long a call should take: progress, checkpoints and Ctrl-C come between calls."""
 
 _SPARING = Sentence(
