@@ -71,27 +71,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     num_seeds = metafunc.config.getoption("--seeds")
-    if num_seeds is not None and "getkey" in metafunc.fixturenames:
+    if num_seeds is None:
+        return
+    if num_seeds < 1:
+        raise pytest.UsageError(f"--seeds must be at least 1, got {num_seeds}.")
+    if "getkey" in metafunc.fixturenames:
         metafunc.parametrize("getkey", range(num_seeds), indirect=True)
 
 
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    if config.getoption("--seeds") is not None:
-        items[:] = [x for x in items if "getkey" in getattr(x, "fixturenames", ())]
+    if config.getoption("--seeds") is None:
+        return
+    has_key = lambda item: "getkey" in getattr(item, "fixturenames", ())
+    config.hook.pytest_deselected(items=[item for item in items if not has_key(item)])
+    items[:] = [item for item in items if has_key(item)]
 
 
 @pytest.fixture
 def getkey(request: pytest.FixtureRequest) -> GetKey:
     """Fresh keys each run; `ORNSTEIN_TEST_SEED=...` repeats a run."""
     fixed = os.environ.get(_SEED_VARIABLE)
-    if hasattr(request, "param"):
-        seed = request.param
-    elif fixed is None:
+    if fixed is None:
         seed = random.SystemRandom().randrange(2**31 - 1)
     else:
-        seed = int(fixed)
+        seed = int(fixed) + getattr(request, "param", 0)
     line = f"repeat with {_SEED_VARIABLE}={seed}"
     request.node.add_report_section("setup", "getkey", line)
     return GetKey(seed)

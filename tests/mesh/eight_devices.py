@@ -18,6 +18,7 @@ from cases import CASES, MESHES, difference, resumed, unbroken
 
 import ornstein as orn
 from ornstein import _gather, _mesh
+from ornstein.nn.conv import _winograd
 
 _GATHERS = ("all-gather", "all-to-all", "collective-permute")
 
@@ -122,6 +123,7 @@ def loops_over_images() -> dict[str, dict[str, float]]:
 
     How often they are brought together, and numbers beside one device's.
     """
+    _winograd._WIDE_BYTES = 2**16  # so that there is a loop over all 64 images
     x_key, kernel_key = jax.random.split(jax.random.key(0))
     x = jax.random.normal(x_key, (64, 16, 16, 64))
     kernel = jax.random.normal(kernel_key, (3, 3, 64, 64)) / 24
@@ -133,7 +135,14 @@ def loops_over_images() -> dict[str, dict[str, float]]:
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
     found = {}
-    for form in ("winograd", "winograd 4", "wide winograd", "shifts", "split taps"):
+    for form in (
+        "winograd",
+        "winograd 4",
+        "wide winograd",
+        "wide winograd 4",
+        "shifts",
+        "split taps",
+    ):
         programs = {}
         for name, there in (("one", None), ("eight", mesh)):
             rows, whole = _mesh.put_rows(x, there), _mesh.everywhere(kernel, there)

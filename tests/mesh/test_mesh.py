@@ -77,7 +77,15 @@ def test_every_door_says_in_how_many_parts_rows_lie(on_eight: dict):
 
 
 @pytest.mark.parametrize(
-    "form", ["winograd", "winograd 4", "wide winograd", "shifts", "split taps"]
+    "form",
+    [
+        "winograd",
+        "winograd 4",
+        "wide winograd",
+        "wide winograd 4",
+        "shifts",
+        "split taps",
+    ],
 )
 def test_a_loop_over_images_has_those_of_its_device(form: str, on_eight: dict):
     """To the partitioner a loop over all images is one that every device needs whole.

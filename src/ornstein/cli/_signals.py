@@ -24,8 +24,8 @@ class Interruption:
 
     A callback of `fit` and of `sample`, to be the last of them. Between its `start` and
     its `stop` the first signal waits for the end of the compiled call under way (of
-    three seconds or one step, or of the compilation), so that the checkpoint loses
-    nothing. A second one does not wait.
+    a second to three, of one step that takes longer, or of the compilation), so that
+    the checkpoint loses nothing. A second one does not wait.
     """
 
     def __init__(self) -> None:

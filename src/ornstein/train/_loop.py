@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Generator, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -71,9 +71,12 @@ class AbstractLoop(eqx.Module):
 
     Attributes:
         mesh: of several devices that share each batch, or `None`.
+        call_seconds: how long a call should take: progress, checkpoints and Ctrl-C come
+            between calls.
     """
 
     mesh: eqx.AbstractVar[Mesh | None]
+    call_seconds: eqx.AbstractClassVar[float]
 
     def place(self, state: TrainState) -> TrainState:
         """The state, on the devices where steps have it."""
@@ -125,6 +128,8 @@ class InMemory(AbstractLoop):
     data: tuple[PyTree, PyTree]
     max_steps: int
     mesh: Mesh | None = None
+    # A program's scratch is allocated once for all its steps.
+    call_seconds: ClassVar[float] = 3.0
 
     def feed(
         self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
@@ -161,6 +166,7 @@ class BatchByBatch(AbstractLoop):
     trainer: Trainer
     data: tuple[PyTree, PyTree]
     mesh: Mesh | None = None
+    call_seconds: ClassVar[float] = 1.0
 
     def feed(
         self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int
@@ -205,6 +211,7 @@ class FromDisk(AbstractLoop):
     trainer: Trainer
     data: Streamed
     mesh: Mesh | None = None
+    call_seconds: ClassVar[float] = 1.0
 
     def feed(
         self, num_data: int, batch_size: int, *, key: PRNGKeyArray, start: int

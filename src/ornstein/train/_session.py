@@ -40,9 +40,6 @@ from .saving import (
 logger = logging.getLogger("ornstein")
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_CALL_SECONDS = 3.0
-"""How long a call should take: progress, checkpoints and Ctrl-C come between calls."""
-
 _SPARING = Sentence(
     "lower {batch_size} or {num_draws}, cut each batch with {accumulate}, or recompute "
     "with {rematerialise} (of solves {})",
@@ -252,7 +249,7 @@ class Session:
             completed = self.history.add(records, time.monotonic() - self.started)
             self._tell(step, records.at(-1), completed)
             # Grown gently, as the first call also compiled.
-            num_fitting = int(_CALL_SECONDS / max(took / num_taken, 1e-6))
+            num_fitting = int(self.loop.call_seconds / max(took / num_taken, 1e-6))
             num_next = max(1, min(num_fitting, 8 * num_next, MAX_STEPS))
             is_due = time.monotonic() - self.saved >= self.save_every
             decided = agreed(self.loop.mesh, num_next, is_due, self.stopped)

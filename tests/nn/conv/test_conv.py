@@ -20,7 +20,6 @@ from ornstein.nn.conv import (
     forms_of_all,
     recorded_convs,
 )
-from ornstein.nn.conv._chunks import chunks
 from ornstein.nn.conv._forms import (
     FORMS,
     cpu_input_gradient,
@@ -322,20 +321,17 @@ def test_winograd_is_the_convolution(getkey, monkeypatch, pads, num_tiles_at_onc
 
 
 @pytest.mark.parametrize(
-    ("num", "most", "shape"),
-    [(128, 43, (4, 32)), (7, 4, (2, 4)), (5, 2, (5, 1)), (3, 9, (1, 3))],
+    ("conv", "small", "large"),
+    [
+        (_winograd.conv, _winograd.kernel_gradient, _winograd.large_kernel_gradient),
+        (
+            _winograd.wide_conv,
+            _winograd.kernel_gradient,
+            _winograd.wide_kernel_gradient,
+        ),
+    ],
 )
-def test_chunks_have_as_many_images_where_they_can(num, most, shape):
-    """Catches zeros beside 128 images, of which three chunks would have 43 each."""
-    images = jnp.arange(1.0, num + 1).reshape(num, 1, 1, 1)
-    (parts,) = chunks((images,), bytes_each=8, most_bytes=8 * most)
-    assert parts.shape == (*shape, 1, 1, 1)
-    flat = np.asarray(parts).ravel()
-    np.testing.assert_array_equal(flat[:num], images.ravel())
-    assert not flat[num:].any()
-
-
-def test_winograd_rounds_as_it_says(getkey):
+def test_winograd_rounds_as_it_says(getkey, conv, small, large):
     """Catches a form whose float32 is worse than 1e-5 of the largest value, and larger
     tiles of which it is worse than 1e-4."""
     geometry = Geometry(1, ((1, 1), (1, 1)), (16, 16), (3, 3))
@@ -345,14 +341,10 @@ def test_winograd_rounds_as_it_says(getkey):
     y, pullback = jax.vjp(reference, x, kernel)
     g = normal(getkey(), y.shape, np.float32)
     largest = lambda a: float(jnp.max(jnp.abs(a)))
-    by_small, by_large = (
-        gradient(geometry, x, g)
-        for gradient in (_winograd.kernel_gradient, _winograd.wide_kernel_gradient)
-    )
     for ours, theirs, error in (
-        (_winograd.wide_conv(geometry, x, kernel), y, 1e-5),
-        (by_small, pullback(g)[1], 1e-5),
-        (by_large, pullback(g)[1], 1e-4),
+        (conv(geometry, x, kernel), y, 1e-5),
+        (small(geometry, x, g), pullback(g)[1], 1e-5),
+        (large(geometry, x, g), pullback(g)[1], 1e-4),
     ):
         assert largest(ours - theirs) < error * largest(theirs)
     assert not _winograd.suits(geometry, jnp.bfloat16)
@@ -611,3 +603,36 @@ def test_sums_are_bounded_by_their_images():
     geometry = Geometry(1, ((5, 5), (5, 5)), (224, 224), (11, 11))
     assert not FORMS["conv"]["sums"].suits(geometry, 16, 16, np.float32)
     assert FORMS["conv"]["sums"].suits(geometry, 64, 2, np.float32)
+
+
+@pytest.mark.parametrize(("num_cores", "is_one"), [(1, True), (2, False)])
+def test_forms_for_several_cores_are_taken_by_several(monkeypatch, num_cores, is_one):
+    """Catches a process of one core that takes what was fastest on two."""
+    monkeypatch.setattr(_choice, "processor", lambda: "amd avx512")
+    monkeypatch.setattr(_choice, "num_cores", lambda: num_cores)
+    monkeypatch.setattr(_choice, "_has_one_core", _choice._has_one_core.__wrapped__)
+    monkeypatch.setattr(_choice.jax, "local_device_count", lambda platform: 1)
+    rows = _choice._table.__wrapped__()
+    monkeypatch.setattr(_choice, "_table", lambda: rows)
+    monkeypatch.setattr(_choice, "_nearest", _choice._nearest.__wrapped__)
+    geometry = Geometry(1, ((1, 1), (1, 1)), (8, 8), (3, 3))
+    names = forms_of_all(geometry, 256, 256, np.dtype(np.float32))
+    assert (names["conv"] == "wide winograd") is not is_one
+    assert names["kernel gradient"].startswith("wide") is not is_one
+
+
+def test_large_images_come_one_at_a_time():
+    """Catches a gigabyte of tiles made of one image, for the sake of threads."""
+    exists = {
+        size: [
+            _winograd.suits_wide(
+                Geometry(1, ((1, 1), (1, 1)), (size, size), (3, 3)),
+                2 * 256,
+                np.float32,
+                is_large=is_large,
+            )
+            for is_large in (False, True)
+        ]
+        for size in (8, 28, 128)
+    }
+    assert exists == {8: [True, True], 28: [True, True], 128: [False, False]}

@@ -92,15 +92,16 @@ def conv_form(name: str) -> Iterator[None]:
     Args:
         name: `"direct"`, `"extra row"`, `"row phases"`, `"filled"`, `"band"`,
             `"flipped band"`, `"shifts"`, `"flipped shifts"`, `"split taps"`, `"sums"`,
-            `"winograd"`, `"winograd 4"`, `"wide winograd"` or `"phases"`.
+            `"winograd"`, `"winograd 4"`, `"wide winograd"`, `"wide winograd 4"` or
+            `"phases"`.
 
     Raises:
         ValueError: for another name.
     """
     known = ("direct", "extra row", "row phases", "filled", "band", "flipped band")
     known += ("shifts", "flipped shifts", "split taps", "sums", "winograd", "phases")
-    # Tiles of 4 by 4 outputs, of kernel gradients; many images at a time.
-    known += ("winograd 4", "wide winograd")
+    # Tiles of 4 by 4 outputs are of kernel gradients; wide is many images at a time.
+    known += ("winograd 4", "wide winograd", "wide winograd 4")
     if name not in known:
         raise ValueError(f"`name` must be one of {', '.join(known)}, got {name!r}.")
     token = _preferred.set(name)
@@ -168,8 +169,15 @@ def _table() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for is_one in [True, False] if _has_one_core() else [False]:
         names = [name for name in measured if name.endswith(_ONE_CORE) == is_one]
-        rows += measured[max(names, key=_alike)]["shapes"] if names else []
+        shapes = measured[max(names, key=_alike)]["shapes"] if names else []
+        rows += shapes if is_one == _has_one_core() else map(_on_one, shapes)
     return rows
+
+
+def _on_one(row: dict[str, Any]) -> dict[str, Any]:
+    """A shape measured on several cores, without the forms that are for several."""
+    kept = {k: v for k, v in row["gflops"].items() if not k.startswith("wide")}
+    return row | {"gflops": kept}
 
 
 def _alike(name: str) -> tuple[bool, bool]:

@@ -53,7 +53,7 @@ def _parts(images: Array) -> Array:
 def chunks(
     images: Sequence[Array], bytes_each: int, most_bytes: int
 ) -> tuple[Array, ...]:
-    """Images as (chunks, images of a chunk, ...), if need be with zeros at the end.
+    """Images as (chunks, images of a chunk, ...); zeros fill the last chunk.
 
     Args:
         images: arrays of as many images.
@@ -61,9 +61,7 @@ def chunks(
         most_bytes: of one chunk, unless one image alone has more.
     """
     num = len(images[0])
-    least = max(1, -(-num // max(1, most_bytes // bytes_each)))
-    even = (n for n in range(least, 2 * least) if num % n == 0)
-    num_chunks = next(even, least)
+    num_chunks = max(1, -(-num // max(1, most_bytes // bytes_each)))
     size = -(-num // num_chunks)
     fill = size * num_chunks - num
     zeros = ((0, fill), (0, 0), (0, 0), (0, 0))

@@ -266,6 +266,15 @@ _tiles: Suits = lambda geometry, num_in, num_out, dtype: _winograd.suits(
 )
 
 
+_few_tiles: Suits = lambda geometry, num_in, num_out, dtype: _winograd.suits_wide(
+    geometry, num_in + num_out, dtype, is_large=False
+)
+
+_few_large_tiles: Suits = lambda geometry, num_in, num_out, dtype: _winograd.suits_wide(
+    geometry, num_in + num_out, dtype, is_large=True
+)
+
+
 def _flipped(suits: Suits) -> Suits:
     """The same of g in place of x, which is there at stride 1."""
     return lambda geometry, num_in, num_out, dtype: (
@@ -283,7 +292,7 @@ CONV: Forms = {
     "shifts": Form(SHIFTS.conv, _tiny),
     "sums": Form(sums_conv, _few_out),
     "winograd": Form(_winograd.conv, _tiles),
-    "wide winograd": Form(_winograd.wide_conv, _tiles),
+    "wide winograd": Form(_winograd.wide_conv, _few_tiles),
 }
 """XLA's own, on all threads and as it is; bands, of x or towards g; shifted images;
 sums of what is shifted; Winograd's tiles. The first are taken where they are as fast:
@@ -304,7 +313,7 @@ KERNEL_GRADIENT: Forms = {
     "flipped band": Form(_flipped_band_kernel_gradient, _flipped(_few_channels)),
     "winograd": Form(_winograd.kernel_gradient, _tiles),
     "winograd 4": Form(_winograd.large_kernel_gradient, _tiles),
-    "wide winograd": Form(_winograd.wide_kernel_gradient, _tiles),
+    "wide winograd 4": Form(_winograd.wide_kernel_gradient, _few_large_tiles),
 }
 
 FORMS: dict[Face, Forms] = {

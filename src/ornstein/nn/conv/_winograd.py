@@ -5,7 +5,8 @@ $Y = A^T [(G k G^T) \odot (B^T d B)] A$, with d the 4×4 pixels that the tile me
 channels the 16 are matrix products, which Eigen runs faster than its convolution does;
 the kernel gradient has the same 16, $G^T [\sum (B^T d B)^T (A g A^T)] G$. Transformed
 tiles are four times the images: they stay in the processor's cache only if few images
-are at work, and without that half of the gain is lost.
+are at work, and without that half of the gain is lost on one core. On several, sharing
+the work among threads is worth more, and takes many images (`wide`).
 
 That is F(2×2, 3×3). In float32 its error is about 1e-6 of the largest value: A and B
 hold ones, G halves. F(4×4, 3×3) has 36 products in place of 144, of tiles of 6×6
@@ -50,6 +51,9 @@ _CHUNK_BYTES = 2**21
 # on average.
 _WIDE_BYTES = 2**19
 
+# One image's tiles: of more, one image at a time is as wide as many.
+_MOST_WIDE = 2**24
+
 _LEAST_PIXELS = 16
 
 
@@ -80,6 +84,14 @@ def suits(geometry: Geometry, dtype: DTypeLike) -> bool:
         and math.prod(geometry.out_shape) >= _LEAST_PIXELS
         and jnp.finfo(dtype).bits >= 32
     )
+
+
+def suits_wide(
+    geometry: Geometry, num_channels: int, dtype: DTypeLike, *, is_large: bool
+) -> bool:
+    """Whether the form of many images exists: not of images whose tiles are many."""
+    each = _bytes_each(geometry, num_channels, dtype, _LARGE if is_large else _SMALL)
+    return suits(geometry, dtype) and each <= _MOST_WIDE
 
 
 def _conv_of(*, is_wide: bool) -> Run:
@@ -157,11 +169,18 @@ def _chunks(
     is_wide: bool,
 ) -> tuple[Array, ...]:
     """Chunks of images by the bytes of their transformed tiles, both sides'."""
+    each = _bytes_each(geometry, num_channels, images[0].dtype, tiling)
+    num_arrays = 2 * (tiling.num_outputs + 2) ** 2
+    return chunks(images, each, num_arrays * _WIDE_BYTES if is_wide else _CHUNK_BYTES)
+
+
+def _bytes_each(
+    geometry: Geometry, num_channels: int, dtype: DTypeLike, tiling: _Tiling
+) -> int:
+    """Of one image's transformed tiles, both sides'."""
     num_tiles = math.prod(-(-size // tiling.num_outputs) for size in geometry.out_shape)
     num_pixels = (tiling.num_outputs + 2) ** 2
-    each = num_pixels * num_tiles * num_channels * images[0].dtype.itemsize
-    most = 2 * num_pixels * _WIDE_BYTES if is_wide else _CHUNK_BYTES
-    return chunks(images, each, most)
+    return num_pixels * num_tiles * num_channels * jnp.dtype(dtype).itemsize
 
 
 def _tiles(geometry: Geometry, x: Array, tiling: _Tiling) -> list[Array]:
@@ -267,7 +286,7 @@ conv = _conv_of(is_wide=False)
 """The convolution, by tiles of 2×2 outputs."""
 
 wide_conv = _conv_of(is_wide=True)
-"""The same for several cores."""
+"""The same, of many images at a time."""
 
 kernel_gradient = _kernel_gradient_of(_SMALL, is_wide=False)
 """The kernel gradient by tiles of 2×2 outputs."""
@@ -276,4 +295,4 @@ large_kernel_gradient = _kernel_gradient_of(_LARGE, is_wide=False)
 """The kernel gradient by tiles of 4×4 outputs."""
 
 wide_kernel_gradient = _kernel_gradient_of(_LARGE, is_wide=True)
-"""The same for several cores."""
+"""The same, of many images at a time."""
