@@ -146,7 +146,7 @@ def test_too_many_in_a_row_stop(in_memory):
 
 def test_a_resumed_run_counts_on(tmp_path, monkeypatch):
     """To the same bits and the same count. Catches a count of before that is lost."""
-    monkeypatch.setattr("ornstein.train._session._CALL_SECONDS", 0.0)
+    monkeypatch.setattr("ornstein.train._loop.InMemory.call_seconds", 0.0)
     whole = fitted((5, 40))
 
     class Stopped:
@@ -173,7 +173,7 @@ def test_a_resumed_run_counts_on(tmp_path, monkeypatch):
 
 def test_a_long_row_goes_on_after_a_resume(tmp_path, monkeypatch):
     """Killed in a row of bad batches, it stops where the whole run does."""
-    monkeypatch.setattr("ornstein.train._session._CALL_SECONDS", 0.0)
+    monkeypatch.setattr("ornstein.train._loop.InMemory.call_seconds", 0.0)
     bad, run = tuple(range(NUM_ROWS)), RunFolder.create(tmp_path / "run", {})
     options = {"on_nonfinite": Skip(6)}
     with pytest.raises(NonFiniteError, match="at step 6 "):
