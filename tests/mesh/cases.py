@@ -12,6 +12,16 @@ from ornstein.sde import EulerMaruyama, Fixed
 
 NUM_STEPS = 20
 
+LOOPS = (
+    "winograd",
+    "winograd 4",
+    "wide winograd",
+    "wide winograd 4",
+    "shifts",
+    "split taps",
+)
+"""Forms of convolutions that take some images after others."""
+
 # A process says how many devices it has before JAX begins, so that this is no test.
 
 

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from cases import CASES, MESHES, difference, resumed, unbroken
+from cases import CASES, LOOPS, MESHES, difference, resumed, unbroken
 
 import ornstein as orn
 from ornstein import _gather, _mesh
@@ -135,14 +135,7 @@ def loops_over_images() -> dict[str, dict[str, float]]:
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
     found = {}
-    for form in (
-        "winograd",
-        "winograd 4",
-        "wide winograd",
-        "wide winograd 4",
-        "shifts",
-        "split taps",
-    ):
+    for form in LOOPS:
         programs = {}
         for name, there in (("one", None), ("eight", mesh)):
             rows, whole = _mesh.put_rows(x, there), _mesh.everywhere(kernel, there)

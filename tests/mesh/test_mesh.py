@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mesh.cases import CASES
+from mesh.cases import CASES, LOOPS
 
 HERE = Path(__file__).parent
 # Most of it is compiling each case twice, and a first time for the cache.
@@ -76,17 +76,7 @@ def test_every_door_says_in_how_many_parts_rows_lie(on_eight: dict):
     assert found["batches"] == [1]
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "winograd",
-        "winograd 4",
-        "wide winograd",
-        "wide winograd 4",
-        "shifts",
-        "split taps",
-    ],
-)
+@pytest.mark.parametrize("form", LOOPS)
 def test_a_loop_over_images_has_those_of_its_device(form: str, on_eight: dict):
     """To the partitioner a loop over all images is one that every device needs whole.
     Seen failing without `of_images`, without `over_images`, and with draws before rows.
