@@ -323,7 +323,7 @@ def test_chains_start_at_the_members_of_a_run(ensemble: Path, tmp_path: Path, ca
     capsys.readouterr()
     _, _, samples = by_hand(path)
     fitted = load_run(ensemble).fit
-    assert "those of " in str(samples.starts)
+    assert f"one chain from each, of {copy}" in str(samples.starts)
     for number in range(2):
         own = eqx.filter(fitted.model.member(number), eqx.is_array)
         pairs = zip(
@@ -345,7 +345,7 @@ def test_chains_start_at_the_members_of_a_run(ensemble: Path, tmp_path: Path, ca
             "--num-chains 3",
             "has 2 members, from each of which one chain starts, and --",
         ),
-        ("--width 4", "other networks than the one that is sampled"),
+        ("--width 4", "another network than the one that is sampled"),
         ("--train-rows 20", "was trained on other rows"),
         ("--test-rows 5 --train-rows 20", "give both the same --data, --split"),
         ("--start-from nowhere", "nowhere"),
@@ -364,6 +364,54 @@ def test_members_of_another_kind_are_refused(
     assert code == 2, error
     assert said in error
     assert not path.exists()
+
+
+@pytest.fixture(scope="module")
+def mode(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "mode"
+    options = "--data digits --train-rows 64 --test-rows 16 --model map --epochs 1"
+    options += " --network sdebnn --width 4 --blocks 1-1 --normalised --dt 0.5"
+    options += " --solver euler --path-modes 2 --sigma 0.3 --prior-scale 4"
+    options += " --stem patches --no-space-to-depth --no-image-augmentation"
+    assert main(["train", *options.split(), "--out", str(path)]) == 0
+    return path
+
+
+def sampled_from(mode: Path, out: Path, options: str = "") -> int:
+    args = "--data digits --train-rows 64 --test-rows 16 --num-chains 2 --kernel sghmc"
+    args += " --batch-size 16 --num-warmup 0 --num-samples 3 --test-draws 4"
+    args += f" --step-size 1e-6 --start-from {mode} --out {out} {options}"
+    return main(["sample", *args.split()])
+
+
+def test_chains_start_where_a_mode_was_found(mode: Path, tmp_path: Path):
+    """Without an option of the network: they are the run's.
+
+    Catches another scale of the noise, which moves no position and changes what each
+    means, and a stem that is passed over.
+    """
+    path = tmp_path / "run"
+    assert sampled_from(mode, path) == 0
+    _, _, samples = by_hand(path)
+    assert str(samples.starts).startswith("from one point")
+    own = load_run(mode).fit.model
+    pairs = zip(*map(jax.tree.leaves, (samples.positions[0], own.params)), strict=True)
+    for found, wanted in pairs:
+        for chain in range(2):
+            np.testing.assert_allclose(found[chain, 0], wanted, atol=1e-3)
+    x = jax.random.normal(jax.random.key(1), (16, 8, 8, 1))
+    theirs, ours = (f.network_at(0, key=jax.random.key(0)) for f in (own, samples))
+    np.testing.assert_allclose(ours(x), theirs(x), atol=1e-2)
+
+
+@pytest.mark.parametrize("other", ["--sigma 0.2", "--stem none", "--network mlp"])
+def test_chains_of_another_network_do_not_start_there(
+    mode: Path, tmp_path: Path, other, capsys
+):
+    assert sampled_from(mode, tmp_path / "run", other) == 2
+    error = capsys.readouterr().err
+    assert "another network" in error or "differ from the one" in error, error
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_without_members_is_refused(run: Path, capsys, tmp_path):

@@ -77,6 +77,28 @@ def test_a_chain_from_each_member(fitted):
     np.testing.assert_allclose(scale.log_scale, np.log(0.5), atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["map", "deterministic"])
+def test_all_chains_start_at_a_network_that_was_trained(kind):
+    """Catches its scale before it was learned, and chains that are not told apart from
+    those that start apart (R-hat of them shows no other mode)."""
+    net = network(3)
+    model = (
+        orn.functions.MAP.of(net, PRIOR) if kind == "map" else orn.Deterministic(net)
+    )
+    fit = orn.fit(model, rows(), noise(), key=jr.key(1), num_epochs=3)
+    samples = run(fit)
+    params, scale = samples.positions
+    wanted = eqx.filter(fit.model.network, eqx.is_array)
+    for found, own in zip(*map(jax.tree.leaves, (params, wanted)), strict=True):
+        first = np.asarray(found)[:, 0]
+        np.testing.assert_allclose(first, np.stack([own] * 3), atol=1e-4)
+    np.testing.assert_allclose(scale.log_scale, fit.likelihood.log_scale, atol=1e-4)
+    assert abs(float(fit.likelihood.log_scale) - np.log(0.5)) > 1e-3
+    assert samples.starts == "from one point, a network that was trained"
+    with pytest.raises(ValueError, match="another network than the one"):
+        run(fit, network(width=4))
+
+
 def test_members_of_equinox_networks():
     """Catches the wrapper around such a network taken for another network."""
     nets = [eqx.nn.MLP(2, 1, 3, 1, key=jr.key(k)) for k in range(2)]
@@ -89,7 +111,7 @@ def test_members_of_equinox_networks():
 def test_only_what_is_sampled_may_differ(fitted):
     """With `where`, members whose other weights are not the network's are refused."""
     last = lambda net: net.layers[-1]
-    with pytest.raises(ValueError, match="in parameters that are not sampled"):
+    with pytest.raises(ValueError, match="in parameters that are not: give"):
         run(fitted, where=last)
     other = eqx.tree_at(last, network(), last(network(7)))
     samples = run(orn.Ensemble([network(), other]), where=last, num_chains=2)
@@ -101,7 +123,7 @@ def test_only_what_is_sampled_may_differ(fitted):
     ("options", "kind", "said"),
     [
         ({"num_chains": 4}, ValueError, "has 3 members.*give `num_chains` 3"),
-        ({"model": network(width=4)}, ValueError, "other networks than the one"),
+        ({"model": network(width=4)}, ValueError, "another network than the one"),
         (
             {"model": orn.nn.MLP(2, 1, [3], activation=jnp.sin, key=jr.key(0))},
             ValueError,
@@ -124,8 +146,8 @@ def test_members_that_are_no_networks_are_refused():
     noisy = orn.Ensemble([orn.MeanField(network(k), PRIOR) for k in range(3)])
     with pytest.raises(TypeError, match="`Ensemble of MeanField`"):
         run(noisy)
-    with pytest.raises(TypeError, match="got `Deterministic`"):
-        run(orn.Deterministic(network()))
+    with pytest.raises(TypeError, match="got `MeanField`: give `starts` an"):
+        run(orn.MeanField(network(), PRIOR))
 
 
 def optimised(**options):

@@ -195,17 +195,18 @@ def _with_own_members(recipe: Recipe, peek: _Peek) -> Recipe:
 def _sampling(peek: _Peek) -> SampleRecipe:
     """Defaults of `sample`; the whole parse refuses a network that it does not take.
 
-    From an ensemble there is a chain a member, of its network.
+    From where a run ended they are of its network, and one a member of an ensemble.
     """
     is_known = peek.network in typing.get_args(SampledNetwork)
     network = typing.cast(SampledNetwork, peek.network) if is_known else None
     others = starts_from_run(peek.start_from)
+    found = {} if others is None else chains_of_members(others)
     if network is None and others is not None:
-        network = "mlp"  # of which the members are
+        network = found.get("network", "mlp")  # of which members are
     recipe = preset_sampling(peek.data, peek.kernel, network, stream=peek.stream)
-    if others is None:
-        return recipe
-    sampling = dataclasses.replace(recipe.sampling, **chains_of_members(others))
+    if found.get("network", network) != network:
+        return recipe  # the network was typed, and is another
+    sampling = dataclasses.replace(recipe.sampling, **found)
     return dataclasses.replace(recipe, sampling=sampling)
 
 

@@ -12,7 +12,7 @@ from .._processes import note_run
 from ..data import Data
 from ..functions import are_whole_rounds
 from ..prediction import Fitted
-from ..recipe import read_recipe
+from ..recipe import chains_at, read_recipe
 from ..sampling import SamplingPlan
 from ..train import CheckpointError, Plan, RunFolder, creating, is_unused, put_back
 from ._flags import flagged
@@ -203,26 +203,20 @@ def free_folder(data: str) -> Path:
 
 
 def chains_of_members(path: Path) -> dict[str, Any]:
-    """Options of chains that start at a run's members: one at each, of its network.
+    """Options of chains that start where a run ended: those of its network.
 
     Args:
         path: of the run.
 
     Returns:
-        Options by name; none of what is no run of an ensemble, which is left to its
-        reader to say.
+        Options by name, for an ensemble the number of chains among them; none of what
+        chains cannot start from, which is left to its reader to say.
     """
     try:
         recipe = read_recipe(RunFolder(path))
     except (OSError, ValueError, KeyError, TypeError, CheckpointError):
         return {}
-    if recipe.model.model != "ensemble":
-        return {}
-    return {
-        "num_chains": recipe.weights.num_members,
-        "width": recipe.model.width,
-        "activation": recipe.model.activation,
-    }
+    return chains_at(recipe)
 
 
 def say_data(data: Data, terminal: Terminal) -> None:

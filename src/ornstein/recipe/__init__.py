@@ -61,6 +61,7 @@ from ._run_sampling import (
 )
 from ._sampling import (
     SampleRecipe as SampleRecipe,
+    chains_at as chains_at,
     preset_sampling as preset_sampling,
 )
 from ._sampling_options import (

@@ -1,4 +1,4 @@
-"""Where the chains of a run start: at members that it optimises, or another run's."""
+"""Where a run's chains start: at members that it optimises, or where another ended."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,7 +85,7 @@ def choose_starts(
         assert members is not None
         potential = sample_potential(arguments)
         starts = starts_of_members(members, potential, num_chains)
-        starts = starts._replace(how=f"{starts.how}: those of {start_from}")
+        starts = starts._replace(how=f"{starts.how}, of {start_from}")
     if file is None or not is_first():
         return starts
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ..data import expanded
 from ._chain_starts import FROM_MEMBERS, FROM_PRIOR
-from .options import ActivationName, SolverName
+from .options import ActivationName, SolverName, StemName
 
 KernelName = Literal[
     "adaptive-sgld",
@@ -48,6 +48,8 @@ class SamplingOptions:
         augment: of sdebnn: zero features (channels) appended to the input.
         blocks: of sdebnn: solves at each scale of images, such as 1-1.
         space_to_depth: of sdebnn: halve images into channels before the first block.
+        stem: of sdebnn: patches, in the place of that, whitens squares of 2 by 2
+            pixels: --width channels of each.
         normalised: of sdebnn, for images: f_h normalises each image before its
             convolutions, strided convolutions double the channels from scale to scale,
             and the readout is of pooled and normalised hidden units.
@@ -69,9 +71,9 @@ class SamplingOptions:
         num_integration_steps: leapfrog steps of hmc and partial-hmc; by default hmc
             has on a table 400,000 over the number of training rows, from 50 to 1,000.
         start_from: where chains start: at draws of the prior that are no larger than
-            the network; at members that are optimised first; or at those of the RUN
-            (its folder) of `ornstein train --model ensemble`, one chain at each, of its
-            width and activation.
+            the network; at members that are optimised first; or where the RUN (its
+            folder) of `ornstein train` ended, with the options of its network: of
+            --model ensemble one chain at each member, of map or deterministic all.
         start_steps: of Adam, for members that are optimised first.
         num_samples: kept of each chain.
         num_warmup: steps before the first of them.
@@ -98,6 +100,7 @@ class SamplingOptions:
     augment: int = 2
     blocks: str = "1"
     space_to_depth: bool = False
+    stem: StemName = "none"
     normalised: bool = False
     solver: SolverName = "euler"
     dt: float = 0.125
@@ -123,7 +126,7 @@ class SamplingOptions:
 
 OF_WHITENED = (
     *("sigma", "rate", "start_scale", "point_scale", "augment", "blocks"),
-    *("space_to_depth", "normalised", "solver", "dt", "path_modes"),
+    *("space_to_depth", "stem", "normalised", "solver", "dt", "path_modes"),
 )
 """Options that the network sdebnn alone reads."""
 

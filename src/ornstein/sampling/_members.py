@@ -1,4 +1,4 @@
-"""Where chains start that go on from a fitted ensemble: one at each member."""
+"""Where chains start that go on from a fit: one at each member, or all at a network."""
 
 from typing import Any
 
@@ -9,43 +9,60 @@ import numpy as np
 
 from .._sentence import Choice, OptionError, Sentence
 from .._types import Params, PyTree
-from ..functions import AbstractRandomFunction, Deterministic, Ensemble
+from ..functions import MAP, AbstractRandomFunction, Deterministic, Ensemble
 from ..likelihood import AbstractLikelihood
 from ..network import as_network
 from ..potential import Potential
 from ..train import Fit
-from ._starts import Starts
+from ._starts import FROM_ONE_POINT, Starts
 
 
 def starts_of_members(
     given: Fit | AbstractRandomFunction, potential: Potential, num_chains: int
 ) -> Starts:
-    """A position for each member: its weights, and the scale that was learned.
+    """A position for each chain: a network's weights, and the scale that was learned.
 
-    All members of a `fit` have one scale; those of an ensemble by itself have none, and
+    All members of a `fit` have one scale; those of a function by itself have none, and
     start at the likelihood's own.
 
     Args:
-        given: of deterministic members.
+        given: an `Ensemble` of deterministic members, one for each chain; or a `MAP` or
+            `Deterministic`, at whose network all chains start.
         potential: of the network and likelihood that are sampled.
-        num_chains: as many as there are members.
+        num_chains: of an ensemble as many as there are members.
 
     Raises:
-        TypeError: for members that are no networks.
+        TypeError: for what has no networks to start at.
         ValueError: for another number of members, network, or likelihood.
     """
     model = given.model if isinstance(given, Fit) else given
+    networks, how = _networks(model, num_chains)
+    params = _weights(networks, potential)
+    scale = _with_chains(potential.start[1], num_chains)
+    if isinstance(given, Fit) and jax.tree.leaves(scale):
+        scale = _with_chains(_scale(given.likelihood, potential), num_chains)
+    return Starts((params, scale), how)
+
+
+def _networks(model: AbstractRandomFunction, num_chains: int) -> tuple[PyTree, str]:
+    """Each chain's, with an axis of chains in front of the arrays; and in words."""
+    if isinstance(model, Deterministic | MAP):
+        arrays, rest = eqx.partition(model.network, _is_array)
+        networks = eqx.combine(_with_chains(arrays, num_chains), rest)
+        return networks, f"{FROM_ONE_POINT}, a network that was trained"
     if not isinstance(model, Ensemble) or not isinstance(model.members, Deterministic):
         kind = type(model).__name__
         if isinstance(model, Ensemble):
             kind = f"Ensemble of {type(model.members).__name__}"
         whose = Choice(
-            "`starts` an `Ensemble` of plain networks, or its `Fit`",
-            "{start_from} a run of `ornstein train {model} ensemble`",
+            "`starts` an `Ensemble` of plain networks, a `MAP` or a `Deterministic`, "
+            "or the `Fit` of one",
+            "{start_from} a run of `ornstein train {model} ensemble`, map or "
+            "deterministic",
         )
         template = (
-            "Chains start from the networks of an ensemble, one from each, and got "
-            "`{}`: give {}."
+            "Chains start from the networks of an ensemble, one from each, or all from "
+            "one network, and got `{}`: give {}."
         )
         raise TypeError(Sentence(template, kind, whose))
     if model.num_members != num_chains:
@@ -56,16 +73,12 @@ def starts_of_members(
             num_chains,
             model.num_members,
         )
-    params = _weights(model.members.network, potential)
-    scale = _with_chains(potential.start[1], num_chains)
-    if isinstance(given, Fit) and jax.tree.leaves(scale):
-        scale = _with_chains(_scale(given.likelihood, potential), num_chains)
     how = f"at the {num_chains} members of an ensemble, one chain from each"
-    return Starts((params, scale), how)
+    return model.members.network, how
 
 
 def _weights(network: PyTree, potential: Potential) -> Params:
-    """The members' own, with an axis of chains in front, as `potential` moves them."""
+    """Those networks' own, as `potential` moves them."""
     moving = potential.start[0]
     whole = eqx.combine(moving, potential.network)
     arrays, rest = eqx.partition(network, _is_array)
@@ -76,14 +89,15 @@ def _weights(network: PyTree, potential: Potential) -> Params:
     own_shapes = [(a.shape, a.dtype) for a in jax.tree.leaves(own_arrays)]
     if not is_same or shapes != own_shapes:
         raise OptionError(
-            "The ensemble's members are other networks than the one that is sampled: "
-            "their arrays are {}, and its {}{}; {}.",
+            "Chains would start at another network than the one that is sampled: its "
+            "arrays are {}, for {}{}; {}.",
             _said(shapes),
             _said(own_shapes),
             "" if is_same else ", and they compute something else",
             Choice(
-                "give the network that the ensemble was made of",
-                "give the ensemble's {network}, {width} and {activation}",
+                "give the network that was trained",
+                "give that run's {network}, {width}, {activation} and other options of "
+                "the network",
             ),
         )
     stacked = jax.tree.unflatten(
@@ -97,8 +111,9 @@ def _weights(network: PyTree, potential: Potential) -> Params:
     same = jax.tree.map(is_still, own_arrays, moving, stacked, is_leaf=_is_none)
     if not all(jax.tree.leaves(same)):
         raise ValueError(
-            "The ensemble's members differ from the network in parameters that are not "
-            "sampled: give a `where` that chooses all that was trained."
+            "The networks at which chains would start differ from the one that is "
+            "sampled in parameters that are not: give the network that was trained, or "
+            "a `where` that chooses all that was."
         )
     keep = lambda at, member: None if at is None else member
     return jax.tree.map(keep, moving, stacked, is_leaf=_is_none)
@@ -121,9 +136,9 @@ def _scale(likelihood: AbstractLikelihood, potential: Potential) -> Params:
         shapes(scale) != shapes(own)
     ):
         raise ValueError(
-            f"The ensemble was fitted with the likelihood {likelihood}, and chains are "
-            "to sample the scale of another: give the one that it was fitted with, or "
-            "the ensemble by itself, `Fit.model`."
+            f"What chains would start at was fitted with the likelihood {likelihood}, "
+            "and they are to sample the scale of another: give the one that it was "
+            "fitted with, or the function by itself, `Fit.model`."
         )
     return scale
 

@@ -132,7 +132,8 @@ def sample(
         starts: positions to start from instead, chains first: (parameters, scale), as
             in `PosteriorSamples.positions[...][:, -1]`; or `optimised_starts(...)`; or
             the `Fit` of an `Ensemble` of this network (or the ensemble itself), one
-            chain from each member.
+            chain from each member; or of a `MAP` or `Deterministic` of it, at which all
+            chains start: R-hat then cannot show another mode.
         folder: write samples here as the chains run; they are then read from there,
             and never all in memory. `load_samples` opens it again. Of several
             processes that share `mesh` the first alone writes, and the others read.
