@@ -16,6 +16,9 @@ from ..potential import Potential
 from ..train import Fit
 from ._starts import FROM_ONE_POINT, Starts
 
+_MOST_SAID = 6
+"""Arrays of a network, in a sentence."""
+
 
 def starts_of_members(
     given: Fit | AbstractRandomFunction, potential: Potential, num_chains: int
@@ -96,8 +99,8 @@ def _weights(network: PyTree, potential: Potential) -> Params:
             "" if is_same else ", and they compute something else",
             Choice(
                 "give the network that was trained",
-                "give that run's {network}, {width}, {activation} and other options of "
-                "the network",
+                "give that run's {network}, if it is one of those that can be sampled, "
+                "{width}, {activation} and other options of the network",
             ),
         )
     stacked = jax.tree.unflatten(
@@ -149,4 +152,6 @@ def _with_chains(tree: Params, num_chains: int) -> Params:
 
 
 def _said(shapes: list[tuple[Any, Any]]) -> str:
-    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes)
+    said = [f"{dtype}{list(shape)}" for shape, dtype in shapes[:_MOST_SAID]]
+    more = len(shapes) - len(said)
+    return ", ".join(said) + (f" and {more} more" if more else "")
