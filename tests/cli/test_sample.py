@@ -25,11 +25,13 @@ from ornstein.recipe import (
     open_sampling,
     prepare,
     preset_sampling,
+    read_sample_recipe,
 )
 from ornstein.recipe._kernels import build_kernel, is_minibatch
 from ornstein.recipe._run_sampling import potential_arguments
 from ornstein.recipe._sampling_options import SamplingOptions
 from ornstein.sampling import ChainProgress
+from ornstein.train import RunFolder
 
 SMALL = "--data toy/cos --width 3"
 SMALL += " --num-samples 6 --num-warmup 20 --num-chains 2 --test-draws 12"
@@ -345,7 +347,10 @@ def test_chains_start_at_the_members_of_a_run(ensemble: Path, tmp_path: Path, ca
             "--num-chains 3",
             "has 2 members, from each of which one chain starts, and --",
         ),
-        ("--width 4", "another network than the one that is sampled"),
+        (
+            "--width 4",
+            "was trained with --width 3, and the chains have 4: leave --width",
+        ),
         ("--train-rows 20", "was trained on other rows"),
         ("--test-rows 5 --train-rows 20", "give both the same --data, --split"),
         ("--start-from nowhere", "nowhere"),
@@ -404,14 +409,65 @@ def test_chains_start_where_a_mode_was_found(mode: Path, tmp_path: Path):
     np.testing.assert_allclose(ours(x), theirs(x), atol=1e-2)
 
 
-@pytest.mark.parametrize("other", ["--sigma 0.2", "--stem none", "--network mlp"])
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("--sigma 0.2", "with --sigma 0.3, and the chains have 0.2: leave --sigma out"),
+        ("--stem none", "with --stem patches, and the chains have none: leave --stem"),
+        ("--start-scale 2", "and the chains have 2.0: leave --start-scale out"),
+        ("--network mlp", "is of --network sdebnn, and the chains of --network mlp"),
+    ],
+)
 def test_chains_of_another_network_do_not_start_there(
-    mode: Path, tmp_path: Path, other, capsys
+    mode: Path, tmp_path: Path, other, said, capsys
 ):
     assert sampled_from(mode, tmp_path / "run", other) == 2
-    error = capsys.readouterr().err
-    assert "another network" in error or "differ from the one" in error, error
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("trained", "said"),
+    [
+        (
+            "--network sdebnn --no-absolute-sigma --time-layer ignore",
+            "--time-layer ignore, and the chains have concat: train with concat, for",
+        ),
+        ("--network mlp --prior scale-mixture", "give both --prior and --prior-scale"),
+    ],
+)
+def test_a_mode_of_what_chains_do_not_have(tmp_path: Path, trained, said, capsys):
+    """Catches another prior in the place of one that chains do not have."""
+    options = f"--data toy/cos --model map --width 3 --epochs 1 {trained}"
+    out = ["--out", str(tmp_path / "mode")]
+    assert main(["train", *options.split(), *out]) == 0
+    args = ["--data", "toy/cos", "--start-from", str(tmp_path / "mode")]
+    assert main(["sample", *args, "--out", str(tmp_path / "run")]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_prior_and_likelihood_are_those_of_the_mode(tmp_path: Path, capsys):
+    """Catches the preset's noise where the mode was found with another."""
+    mode, path = tmp_path / "mode", tmp_path / "run"
+    options = "--data toy/cos --model map --network mlp --width 3 --epochs 1"
+    options += " --prior laplace --weight-scale 0.7 --no-learn-scale --scale 0.2"
+    assert main(["train", *options.split(), "--out", str(mode)]) == 0
+    args = [*"--data toy/cos --kernel hmc --num-integration-steps 2".split()]
+    args += [*"--num-samples 2 --num-warmup 0 --step-size 1e-6".split()]
+    args += ["--start-from", str(mode), "--out", str(path)]
+    assert main(["sample", *args]) in (0, 1)
+    recipe = read_sample_recipe(RunFolder.open(path))
+    assert (recipe.sampling.prior, recipe.sampling.prior_scale) == ("laplace", 0.7)
+    assert (recipe.likelihood.scale, recipe.likelihood.learn_scale) == (0.2, False)
+    other = tmp_path / "other"
+    capsys.readouterr()
+    args = [*args[:-1], str(other)]
+    assert main(["sample", *args, "--prior", "gaussian"]) == 2
+    assert "of other units than that of gaussian" in capsys.readouterr().err
+    assert main(["sample", *args, "--likelihood", "student-t", "--learn-scale"]) == 2
+    assert (
+        "leave --likelihood, --scale and --learn-scale out" in capsys.readouterr().err
+    )
 
 
 def test_a_run_without_members_is_refused(run: Path, capsys, tmp_path):

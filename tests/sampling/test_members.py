@@ -95,8 +95,26 @@ def test_all_chains_start_at_a_network_that_was_trained(kind):
     np.testing.assert_allclose(scale.log_scale, fit.likelihood.log_scale, atol=1e-4)
     assert abs(float(fit.likelihood.log_scale) - np.log(0.5)) > 1e-3
     assert samples.starts == "from one point, a network that was trained"
+    assert "`jitter`" not in " ".join(samples.notes)
     with pytest.raises(ValueError, match="another network than the one"):
         run(fit, network(width=4))
+
+
+class Indexed(eqx.Module):
+    """A network with whole numbers of 64 bits."""
+
+    linear: eqx.nn.Linear
+    index: np.ndarray
+
+    def __call__(self, x):
+        return jax.vmap(self.linear)(x[:, self.index])
+
+
+def test_numpys_whole_numbers_are_no_other_network():
+    net = Indexed(eqx.nn.Linear(2, 1, key=jr.key(0)), np.array([1, 0]))
+    samples = run(orn.Deterministic(net), net)
+    found = np.asarray(samples.positions[0].linear.weight)[:, 0]
+    np.testing.assert_allclose(found, np.stack([net.linear.weight] * 3), atol=1e-4)
 
 
 def test_members_of_equinox_networks():
@@ -132,7 +150,7 @@ def test_only_what_is_sampled_may_differ(fitted):
         (
             {"likelihood": orn.StudentT(4.0, 0.5, learn_scale=True)},
             ValueError,
-            "the scale of another",
+            "are to sample the scale of `StudentT`; give the one",
         ),
         ({"jitter": 0.1}, ValueError, "both say where chains start"),
     ],

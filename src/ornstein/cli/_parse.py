@@ -200,14 +200,17 @@ def _sampling(peek: _Peek) -> SampleRecipe:
     is_known = peek.network in typing.get_args(SampledNetwork)
     network = typing.cast(SampledNetwork, peek.network) if is_known else None
     others = starts_from_run(peek.start_from)
-    found = {} if others is None else chains_of_members(others)
+    found, likelihood = ({}, None) if others is None else chains_of_members(others)
     if network is None and others is not None:
         network = found.get("network", "mlp")  # of which members are
     recipe = preset_sampling(peek.data, peek.kernel, network, stream=peek.stream)
     if found.get("network", network) != network:
         return recipe  # the network was typed, and is another
     sampling = dataclasses.replace(recipe.sampling, **found)
-    return dataclasses.replace(recipe, sampling=sampling)
+    recipe = dataclasses.replace(recipe, sampling=sampling)
+    if not found or likelihood is None:
+        return recipe
+    return dataclasses.replace(recipe, likelihood=likelihood)
 
 
 def _check_resume(

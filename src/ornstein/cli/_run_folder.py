@@ -13,6 +13,7 @@ from ..data import Data
 from ..functions import are_whole_rounds
 from ..prediction import Fitted
 from ..recipe import chains_at, read_recipe
+from ..recipe.options import LikelihoodOptions
 from ..sampling import SamplingPlan
 from ..train import CheckpointError, Plan, RunFolder, creating, is_unused, put_back
 from ._flags import flagged
@@ -202,21 +203,21 @@ def free_folder(data: str) -> Path:
     return path
 
 
-def chains_of_members(path: Path) -> dict[str, Any]:
-    """Options of chains that start where a run ended: those of its network.
+def chains_of_members(path: Path) -> tuple[dict[str, Any], LikelihoodOptions | None]:
+    """Options of chains that start where a run ended, and its likelihood's.
 
     Args:
         path: of the run.
 
     Returns:
-        Options by name, for an ensemble the number of chains among them; none of what
-        chains cannot start from, which is left to its reader to say.
+        Options of the network by name, for an ensemble the number of chains among
+        them; none of what chains cannot start from, which is left to its reader to say.
     """
     try:
         recipe = read_recipe(RunFolder(path))
     except (OSError, ValueError, KeyError, TypeError, CheckpointError):
-        return {}
-    return chains_at(recipe)
+        return {}, None
+    return chains_at(recipe), recipe.likelihood
 
 
 def say_data(data: Data, terminal: Terminal) -> None:

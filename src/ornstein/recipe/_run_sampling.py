@@ -1,15 +1,22 @@
 """Runs of Markov chains, carried out as their options say."""
 
-from collections.abc import Sequence
+import typing
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from .._sentence import OptionError
+from .._sentence import Option, OptionError, Sentence
 from ..data import Data
-from ..functions import MAP, PosteriorSamples, expand_parameters
+from ..functions import (
+    MAP,
+    Deterministic,
+    Ensemble,
+    PosteriorSamples,
+    expand_parameters,
+)
 from ..potential import Potential
 from ..prediction import FittedModel
 from ..prior import AbstractPrior, GaussianPrior
@@ -24,9 +31,11 @@ from ..sampling import (
 from ..train import Fit
 from ._chain_starts import choose_starts, sample_potential, starts_file
 from ._kernels import build_kernel, num_steps_of
-from ._sampling import SampleRecipe
+from ._recipe import Recipe
+from ._sampling import SampleRecipe, sampled_priors
+from ._sampling_options import SampledNetwork, SamplingOptions
 from ._training import Keys, Prepared
-from .models import PRIORS
+from .models import PRIORS, STANDARD_NORMAL, network_kind
 from .options import WeightOptions
 
 _OF_STARTS, _OF_MODE = 1, 2
@@ -179,7 +188,11 @@ def sampled_prior(recipe: SampleRecipe, prepared: Prepared) -> AbstractPrior:
 
 
 def check_members(
-    recipe: SampleRecipe, prepared: Prepared, members: Fit, data: Data
+    recipe: SampleRecipe,
+    prepared: Prepared,
+    members: Fit,
+    theirs: Prepared,
+    given: Collection[str] | None = None,
 ) -> None:
     """Refuse members at which these chains cannot start.
 
@@ -187,13 +200,18 @@ def check_members(
         recipe: of the chains.
         prepared: what `prepare(recipe.recipe)` built.
         members: another run's.
-        data: what they were trained on.
+        theirs: its recipe, and what they were trained on.
+        given: names of options that somebody gave; `None` where all are kept.
 
     Raises:
         ValueError: saying what is another's.
         TypeError: for members that are no networks.
     """
-    options, own = recipe.sampling, prepared.data
+    options, own, data = recipe.sampling, prepared.data, theirs.data
+    if isinstance(members.model, Ensemble | MAP | Deterministic):
+        _check_network(recipe, theirs.recipe)
+        if given is not None and isinstance(members.model, MAP):
+            _check_prior(options, theirs.recipe, given)
     pairs = zip(*map(_rows, (own, data)), strict=False)
     is_same = (
         len(own.train) == len(data.train)
@@ -214,6 +232,74 @@ def check_members(
         )
     potential = sample_potential(potential_arguments(recipe, prepared))
     starts_of_members(members, potential, options.num_chains)
+
+
+_OF_TRAINING = {"regularise_dynamics", "roughness_order"}
+
+
+def _check_network(recipe: SampleRecipe, trained: Recipe) -> None:
+    """Refuse another network than the one that a run trained, naming what differs."""
+    options, network = recipe.sampling, trained.network.network
+    known = typing.get_args(SampledNetwork)
+    if network not in known:
+        raise OptionError(
+            "{start_from} {} is of {network} {}, and chains have {}: train one of "
+            "these.",
+            options.start_from,
+            network,
+            " or ".join(known),
+        )
+    if network != options.network:
+        raise OptionError(
+            "{start_from} {} is of {network} {}, and the chains of {network} {}: leave "
+            "{network} out.",
+            options.start_from,
+            network,
+            options.network,
+        )
+    parts = [vars(r.model) | vars(r.solver) for r in (trained, recipe.recipe)]
+    for name in sorted(network_kind(network).options - _OF_TRAINING):
+        its, ours = (part[name] for part in parts)
+        if its == ours:
+            continue
+        option = "start_scale" if name == "prior_scale" else name
+        has_it = option in vars(options)
+        raise OptionError(
+            "{start_from} {} was trained with {} {}, and the chains have {}: {}.",
+            options.start_from,
+            Option(name),
+            its,
+            ours,
+            Sentence("leave {} out", Option(option))
+            if has_it
+            else Sentence("train with {}, for they have no other", ours),
+        )
+
+
+def _check_prior(
+    options: SamplingOptions, trained: Recipe, given: Collection[str]
+) -> None:
+    """Refuse a prior that was neither trained with nor given."""
+    prior = trained.weights.prior
+    is_read = options.network not in STANDARD_NORMAL
+    if not is_read or {"prior", "prior_scale"} <= set(given):
+        return
+    if prior not in sampled_priors():
+        raise OptionError(
+            "{start_from} {} was trained with {prior} {}, and chains have {}: give "
+            "both {prior} and {prior_scale}.",
+            options.start_from,
+            prior,
+            " or ".join(sampled_priors()),
+        )
+    if options.prior != prior:
+        raise OptionError(
+            "{start_from} {} was trained with {prior} {}, whose scale is of other "
+            "units than that of {}: give {prior_scale}, too.",
+            options.start_from,
+            prior,
+            options.prior,
+        )
 
 
 def _rows(data: Data) -> list[np.ndarray]:

@@ -231,6 +231,11 @@ def preset_sampling(
     )
 
 
+def sampled_priors() -> tuple[str, ...]:
+    """What `ornstein sample --prior` takes."""
+    return typing.get_args(typing.get_type_hints(SamplingOptions)["prior"])
+
+
 def chains_at(recipe: Recipe) -> dict[str, Any]:
     """Options of chains that start where such a run ended: those of its network.
 
@@ -243,18 +248,17 @@ def chains_at(recipe: Recipe) -> dict[str, Any]:
     """
     model, network = recipe.model, recipe.network.network
     own: dict[str, Any] = {"width": model.width, "activation": model.activation}
-    if model.model == "ensemble":
-        return own | {"num_chains": recipe.weights.num_members}
     is_known = network in typing.get_args(SampledNetwork)
-    if model.model not in ("map", "deterministic") or not is_known:
+    if model.model not in ("ensemble", "map", "deterministic") or not is_known:
         return {}
+    if model.model == "ensemble":
+        own["num_chains"] = recipe.weights.num_members
     if network == WHITENED:
         parts = vars(model) | vars(recipe.solver)
         own |= {name: parts[name] for name in OF_WHITENED if name != "start_scale"}
         own["start_scale"] = model.prior_scale
     elif network == "mlp" and model.model == "map":
-        priors = typing.get_args(typing.get_type_hints(SamplingOptions)["prior"])
-        if recipe.weights.prior in priors:
+        if recipe.weights.prior in sampled_priors():
             own["prior"] = recipe.weights.prior
             own["prior_scale"] = recipe.weights.weight_scale
     return own | {"network": network}

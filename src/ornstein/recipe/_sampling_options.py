@@ -132,7 +132,7 @@ OF_WHITENED = (
 
 
 def starts_from_run(start_from: str | None) -> Path | None:
-    """The run at whose members chains start, if they do.
+    """The run at whose end chains start, if they do.
 
     Args:
         start_from: the option; `None` where it was not given.

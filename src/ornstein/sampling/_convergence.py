@@ -149,7 +149,10 @@ def judge_chains(
                 "seen; leave out {} for chains that start apart.",
                 r_hat,
                 samples.starts,
-                Choice("`jitter`", "{start_from}"),
+                Choice(
+                    "`jitter`" if " within " in (samples.starts or "") else "`starts`",
+                    "{start_from}",
+                ),
             )
         )
     return notes

@@ -51,7 +51,12 @@ def _networks(model: AbstractRandomFunction, num_chains: int) -> tuple[PyTree, s
     """Each chain's, with an axis of chains in front of the arrays; and in words."""
     if isinstance(model, Deterministic | MAP):
         arrays, rest = eqx.partition(model.network, _is_array)
-        networks = eqx.combine(_with_chains(arrays, num_chains), rest)
+
+        def spread(a: Any) -> Any:  # NumPy's 64 bits are to stay
+            xp = np if isinstance(a, np.ndarray) else jnp
+            return xp.broadcast_to(a, (num_chains, *a.shape))
+
+        networks = eqx.combine(jax.tree.map(spread, arrays), rest)
         return networks, f"{FROM_ONE_POINT}, a network that was trained"
     if not isinstance(model, Ensemble) or not isinstance(model.members, Deterministic):
         kind = type(model).__name__
@@ -138,10 +143,18 @@ def _scale(likelihood: AbstractLikelihood, potential: Potential) -> Params:
     if eqx.tree_equal(fixed, potential.likelihood) is not True or (
         shapes(scale) != shapes(own)
     ):
-        raise ValueError(
-            f"What chains would start at was fitted with the likelihood {likelihood}, "
-            "and they are to sample the scale of another: give the one that it was "
-            "fitted with, or the function by itself, `Fit.model`."
+        raise OptionError(
+            "What chains would start at was fitted with the likelihood `{}`{}, and "
+            "they are to sample the scale of {}`{}`; {}.",
+            type(likelihood).__name__,
+            "" if jax.tree.leaves(scale) else ", its scale fixed",
+            "another " if type(likelihood) is type(potential.likelihood) else "",
+            type(potential.likelihood).__name__,
+            Choice(
+                "give the one that it was fitted with, or the function by itself, "
+                "`Fit.model`",
+                "leave {likelihood}, {scale} and {learn_scale} out",
+            ),
         )
     return scale
 

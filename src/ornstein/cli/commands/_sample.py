@@ -125,7 +125,7 @@ class Sample:
                 say_finished(run, terminal)
                 members = None
                 if not has_starts(run.checkpoints / SAMPLES):
-                    members = _members(recipe, prepared)
+                    members = _members(recipe, prepared, None)
                 return _carry_out(
                     run, recipe, prepared, members, terminal, command, guard=None
                 )
@@ -140,7 +140,7 @@ class Sample:
         prepared = prepare(recipe.recipe)
         say_data(prepared.data, terminal)
         recipe = recipe.for_rows(len(prepared.data.train))
-        members = _members(recipe, prepared)
+        members = _members(recipe, prepared, self.given)
         config = {
             "command": command,
             "recipe": recipe.recipe.to_json(),
@@ -163,14 +163,16 @@ class Sample:
         check_options(self.recipe, self.given)
 
 
-def _members(recipe: SampleRecipe, prepared: Prepared) -> Fit | None:
+def _members(
+    recipe: SampleRecipe, prepared: Prepared, given: tuple[str, ...] | None
+) -> Fit | None:
     """What another run fitted, if chains are to start at its members."""
     path = starts_from_run(recipe.sampling.start_from)
     if path is None:
         return None
     theirs = load_run(path).with_rows()
     members = Fit(theirs.fit.model, theirs.fit.likelihood, None, {})
-    check_members(recipe, prepared, members, theirs.prepared.data)
+    check_members(recipe, prepared, members, theirs.prepared, given)
     return members
 
 
