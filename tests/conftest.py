@@ -69,13 +69,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    num_seeds = session.config.getoption("--seeds")
+    if num_seeds is not None and num_seeds < 1:
+        raise pytest.UsageError(f"--seeds must be at least 1, got {num_seeds}.")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     num_seeds = metafunc.config.getoption("--seeds")
-    if num_seeds is None:
-        return
-    if num_seeds < 1:
-        raise pytest.UsageError(f"--seeds must be at least 1, got {num_seeds}.")
-    if "getkey" in metafunc.fixturenames:
+    if num_seeds is not None and "getkey" in metafunc.fixturenames:
         metafunc.parametrize("getkey", range(num_seeds), indirect=True)
 
 
