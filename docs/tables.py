@@ -194,14 +194,19 @@ def calls(results: Path) -> dict[str, Callable[..., Any]]:
         return Rows(read(path) for path in sorted(folder.glob(f"{model}-[0-9].json")))
 
     def minus_twin(
-        data: str, model: str, scale: str = "quick", twin: str | None = None
+        data: str,
+        model: str,
+        scale: str = "quick",
+        twin: str | None = None,
+        seed: int = 0,
     ) -> Entry:
         """How much worse it predicts test rows than a twin, by default without noise.
 
         Of one seed; standard errors are those over test rows.
         """
         folder = results / "table1" / f"{data}-{scale}"
-        names = (f"{model}-0.npz", f"{twin or f'{model}-without-noise'}-0.npz")
+        other = twin or f"{model}-without-noise"
+        names = (f"{model}-{seed}.npz", f"{other}-{seed}.npz")
         ours, its = (RowScores.load(folder / name) for name in names)
         if ours is None or its is None:
             raise FileNotFoundError(f"{folder} lacks {names[0]} or {names[1]}")
