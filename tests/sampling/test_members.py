@@ -95,9 +95,31 @@ def test_all_chains_start_at_a_network_that_was_trained(kind):
     np.testing.assert_allclose(scale.log_scale, fit.likelihood.log_scale, atol=1e-4)
     assert abs(float(fit.likelihood.log_scale) - np.log(0.5)) > 1e-3
     assert samples.starts == "from one point, a network that was trained"
-    assert "`jitter`" not in " ".join(samples.notes)
     with pytest.raises(ValueError, match="another network than the one"):
         run(fit, network(width=4))
+
+
+@pytest.mark.parametrize("by", ["starts", "jitter"])
+def test_a_note_on_one_point_names_what_put_chains_there(by):
+    """Of chains that agree. Catches advice to leave out what nobody gave."""
+    net, likelihood = eqx.nn.Linear(2, 1, key=jr.key(0)), orn.Gaussian(0.5)
+    options = {"jitter": 0.01}
+    if by == "starts":
+        model = orn.functions.MAP.of(net, PRIOR)
+        fit = orn.fit(model, rows(), likelihood, key=jr.key(1), num_epochs=3)
+        options = {"starts": fit}
+    samples = sample(
+        net,
+        rows(),
+        likelihood,
+        kernel=HMC(10),
+        prior=PRIOR,
+        key=jr.key(2),
+        num_samples=300,
+        num_warmup=100,
+        **options,
+    )
+    assert any(f"leave out `{by}`" in note for note in samples.notes), samples.notes
 
 
 class Indexed(eqx.Module):

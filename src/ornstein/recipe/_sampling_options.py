@@ -73,7 +73,8 @@ class SamplingOptions:
         start_from: where chains start: at draws of the prior that are no larger than
             the network; at members that are optimised first; or where the RUN (its
             folder) of `ornstein train` ended, with the options of its network: of
-            --model ensemble one chain at each member, of map or deterministic all.
+            --model ensemble one chain at each member, of map or deterministic all at
+            one point.
         start_steps: of Adam, for members that are optimised first.
         num_samples: kept of each chain.
         num_warmup: steps before the first of them.
