@@ -112,10 +112,10 @@ def test_a_note_on_one_point_names_what_put_chains_there(by):
         net,
         rows(),
         likelihood,
-        kernel=HMC(10),
+        kernel=HMC(25, 0.1, jitter=0.1),
         prior=PRIOR,
         key=jr.key(2),
-        num_samples=300,
+        num_samples=1000,
         num_warmup=100,
         **options,
     )
