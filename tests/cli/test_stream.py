@@ -151,6 +151,23 @@ def test_options_that_cannot_be_are_refused(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("stream", [(), ("--stream", "--model", "map")])
+def test_a_folder_of_other_tables(stream, tmp_path: Path, capsys):
+    """Catches (seen) a folder of images in what is said of one that has .csv files."""
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for number in range(2):
+        pd.DataFrame({"a": [1, 2], "y": [3, 4]}).to_csv(folder / f"{number}.csv")
+    args = ["train", "--data", folder, "--target", "y", "--out", tmp_path / "run"]
+    assert typed(*args, *stream) == 2
+    error = capsys.readouterr().err
+    assert "rows has .csv files: --stream" in error or (
+        "rows is a folder of .csv files: give one .csv or .parquet file" in error
+    )
+    assert "target" not in error
+    assert not (tmp_path / "run").exists()
+
+
 OF_IMAGES = {
     "target": (["--target", "y"], "has its own target: leave --target out"),
     "no size": ([], "bring all images to one size, for instance by --image-size"),
@@ -216,7 +233,7 @@ def test_chains_start_at_members_that_saw_the_same_rows(
 NOT_SAMPLED = {
     "hmc": (["--kernel", "hmc"], "take --kernel adaptive-sgld, psgld, sghmc, sgld or"),
     "constant": (["--kernel", "constant-sgd"], "batches that are drawn with replace"),
-    "members": (["--start-from", "members"], "ornstein train --model ensemble --str"),
+    "members": (["--start-from", "members"], "--stream --model ensemble`, map or det"),
 }
 
 

@@ -14,6 +14,7 @@ from ._source import Source, expanded
 from .images import HUB_SETS, ImageFit, digits, hub_set, image_folder
 from .series import SERIES_TOYS, mocap
 from .shards import (
+    KINDS,
     is_image_folder,
     is_sharded,
     kind_of_folder,
@@ -254,7 +255,13 @@ def _check_stream(
             raise DataError(Sentence(text))
         kind = kind_of_folder(path)
         if kind is not None:
-            text = "{} is a folder of {} files: {stream} reads such a folder."
+            how = "{stream} reads such a folder."
+            if kind not in KINDS:
+                how = (
+                    "give one .csv or .parquet file of all rows ({stream} reads "
+                    "folders of .parquet or .npz files)."
+                )
+            text = f"{{}} is a folder of {{}} files: {how}"
             raise DataError(Sentence(text, name, kind))
         return
     if shuffle_buffer is not None and shuffle_buffer < 1:

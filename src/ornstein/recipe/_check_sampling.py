@@ -41,8 +41,8 @@ def check_sample_recipe(recipe: SampleRecipe) -> None:
     if options.start_from == FROM_MEMBERS:
         raise OptionError(
             "{start_from} {} optimises over rows in memory, and {stream} leaves them "
-            "on disk: leave it out, or name a run of `ornstein train --model ensemble "
-            "--stream`.",
+            "on disk: leave it out, or name a run of `ornstein train --stream --model "
+            "ensemble`, map or deterministic.",
             FROM_MEMBERS,
         )
 

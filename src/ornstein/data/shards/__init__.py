@@ -1,6 +1,7 @@
 """Files of rows that do not fit into memory, and one pass over them."""
 
 from ._files import (
+    KINDS as KINDS,
     is_image_folder as is_image_folder,
     kind_of_folder as kind_of_folder,
 )

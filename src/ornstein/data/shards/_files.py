@@ -60,13 +60,14 @@ def shard_files(path: Path) -> list[Path]:
 
 
 def kind_of_folder(path: Path) -> str | None:
-    """`.parquet` or `.npz` of a folder that has such files, and no image.
+    """`.parquet`, `.npz` or `.csv` of a folder that has such files, and no image.
 
     Args:
         path: which may be no folder.
 
     Returns:
-        The kind; `None` of images, of other files, and of what is no folder.
+        The kind, which may be one that is not read (`.csv`); `None` of images, of files
+        that are no rows, and of what is no folder.
     """
     if not path.is_dir():
         return None
@@ -75,7 +76,8 @@ def kind_of_folder(path: Path) -> str | None:
     for suffix in (p.suffix.lower() for p in files):
         if suffix in SUFFIXES:
             return None
-        first = suffix if first is None and suffix in KINDS else first
+        if first not in KINDS and suffix in (KINDS if first else (*KINDS, *_OTHERS)):
+            first = suffix
     return first
 
 
