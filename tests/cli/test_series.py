@@ -1,9 +1,11 @@
 """Commands on tiny sequences of two features, against the library by hand."""
 
+import contextlib
 import csv
 import datetime
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -173,8 +175,10 @@ def test_model_time_is_ten_median_gaps(runs: Path):
     np.testing.assert_allclose(ts[0], 0.1 * np.arange(NUM_TIMES), atol=1e-6)
 
 
-def test_interrupted_run_goes_on_to_the_same_end(runs: Path, monkeypatch):
-    """Catches a resume that starts over, or with other columns."""
+def test_interrupted_run_goes_on_to_the_same_end(runs: Path, monkeypatch, capsys):
+    """Catches a resume that starts over, or with other columns; and (seen) one of which
+    the test series have changed, whose scores then came to stand in its report.
+    """
     advance, path = ProgressBar.advance, runs / "stopped"
 
     def interrupt(self, step, record):
@@ -186,10 +190,50 @@ def test_interrupted_run_goes_on_to_the_same_end(runs: Path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ProgressBar, "advance", interrupt)
         assert main(["train", *options]) == 130
+    with changed(runs / "own.csv"):
+        capsys.readouterr()
+        assert main(["train", "--resume", str(path)]) == 2
+        assert "has changed since this run read it (48 rows" in capsys.readouterr().err
     assert main(["train", "--resume", str(path)]) == 0
     same = [by_hand(p)[1].model for p in (runs / "run", path)]
     for ours, theirs in zip(*map(jax.tree.leaves, same), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@contextlib.contextmanager
+def changed(path: Path) -> Iterator[None]:
+    """For a while, with the series of the test higher by 5 in their first column."""
+    text = path.read_text()
+    held = load_series_csv(path, time="day", series="id", value="level").test_names
+    lines = [line.split(",") for line in text.splitlines()]
+    for cells in lines:
+        if cells[0] in held:
+            cells[2] = str(float(cells[2]) + 5)
+    path.write_text("\n".join([*map(",".join, lines), ""]))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+def test_a_changed_file_is_refused(runs: Path, capsys):
+    """By `evaluate` and `--resume` of a finished run (seen), not by `predict`."""
+    run, out = runs / "run", runs / "after.csv"
+    with changed(runs / "own.csv"):
+        for arguments in ("evaluate", "train --resume"):
+            capsys.readouterr()
+            assert main([*arguments.split(), str(run)]) == 2
+            said = capsys.readouterr().err
+            assert "own.csv has changed since this run read it (48 rows then)" in said
+        assert main(["predict", str(run), str(runs / "own.csv"), "-o", str(out)]) == 0
+    text = (runs / "own.csv").read_text()
+    (runs / "own.csv").unlink()
+    try:
+        for arguments in ("evaluate", "train --resume"):
+            assert main([*arguments.split(), str(run)]) == 2
+            assert "is not there: put it back" in capsys.readouterr().err
+    finally:
+        (runs / "own.csv").write_text(text)
 
 
 def test_evaluate_repeats_the_result(runs: Path, capsys):

@@ -1,6 +1,8 @@
 """Long tables of the user's own: read a second way, and every bad one refused."""
 
 import dataclasses
+import re
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -187,6 +189,45 @@ def test_split_by_series(tmp_path):
     assert not np.array_equal(other.test.y.values, data.test.y.values)
     same = od.load_series_csv(path, **options, seed=1)
     np.testing.assert_array_equal(same.test.y.values, data.test.y.values)
+
+
+def test_the_file_has_a_fingerprint(tmp_path):
+    """As a table of rows has. Catches (seen) test series that change unnoticed: the
+    scale, which is of the training series, does not tell."""
+    path = write(tmp_path, many(10, 4)[0])
+    load = partial(od.load_series_csv, path, time="t", series="id", value="a")
+    data = load()
+    assert data.source is not None
+    assert data.source.paths == (str(path),)
+    assert (data.source.num_rows, data.source.num_columns) == (40, 3)
+    data.source.check_unchanged()
+    data.check_same(load())
+    held, text = data.test_names[0], path.read_text()
+    path.write_text(re.sub(rf"({held},\d,).*", r"\g<1>55.5", text))
+    other = load()
+    np.testing.assert_array_equal(other.train.x.values, data.train.x.values)
+    with pytest.raises(od.DataError, match=r"has changed since .* \(40 rows then\)"):
+        data.source.check_unchanged()
+    with pytest.raises(od.DataError, match="has changed since this run read it"):
+        data.check_same(other)
+    dataclasses.replace(data, source=None).check_same(other)  # of a run of before
+    path.unlink()
+    with pytest.raises(od.DataNotFoundError, match="is not there: put it back"):
+        data.source.check_unchanged()
+
+
+@pytest.mark.parametrize("by", ["series", "time"])
+def test_test_series_have_their_names(by, tmp_path):
+    """As the file has them, in the order of the rows."""
+    text, values = many(5, 8)
+    options = {"time": "t", "series": "id", "value": "a", "hold_out_by": by}
+    data = od.load_series_csv(write(tmp_path, text), **options)
+    raw = data.y_scaling.undo(data.test.x.values)[..., 0]
+    rows = [np.abs(values[:, 0] - row[0]).argmin() for row in raw]
+    assert data.test_names == tuple(f"s{row}" for row in rows)
+    assert len(rows) == {"series": 1, "time": 5}[by]
+    alone = write(tmp_path, "t,a\n0,1\n1,2\n2,4\n3,3\n4,2\n")
+    assert od.load_series_csv(alone, time="t", value="a").test_names == ()
 
 
 def test_split_by_time(tmp_path):

@@ -34,6 +34,7 @@ class LongTable(NamedTuple):
         origin: the date that is time 0; `None` where times are numbers.
         notes: what was decided without the user.
         has_zone: whether dates had a time zone; `None` where times are numbers.
+        num_columns: of the file, with those that were left out.
     """
 
     ts: Float[np.ndarray, "rows times"]
@@ -44,6 +45,7 @@ class LongTable(NamedTuple):
     origin: str | None
     notes: tuple[str, ...]
     has_zone: bool | None = None
+    num_columns: int | None = None
 
     @property
     def is_own(self) -> Bool[np.ndarray, "rows times"]:
@@ -123,7 +125,11 @@ def read_long_csv(
                 *(str(path), ", ".join(unused)),
             )
         )
-    return table._replace(feature_names=tuple(values), notes=tuple(notes))
+    return table._replace(
+        feature_names=tuple(values),
+        notes=tuple(notes),
+        num_columns=frame.num_columns,
+    )
 
 
 def _check_columns(
