@@ -11,6 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import ornstein as orn
 from ornstein.cli import main
@@ -18,6 +19,7 @@ from ornstein.cli.commands import _predict
 from ornstein.data import load_series_csv, read_long_csv
 from ornstein.prediction import FittedModel
 from ornstein.recipe import Keys, Recipe, prepare
+from ornstein.report import _figures, write_figures
 from ornstein.train import ProgressBar
 
 TINY = "--latent-size 1 --hidden-size 3 --context-size 2 --drift-widths 3 --substeps 1"
@@ -96,6 +98,26 @@ def test_result_is_what_the_library_says(runs: Path):
     assert 0 < result["noise_share"] <= 1
     assert isinstance(result["diagnosis"], list)
     assert (runs / "run" / "figures" / "series.png").stat().st_size > 0
+
+
+def test_the_figure_has_the_names_of_the_file(runs: Path, monkeypatch):
+    """Catches (seen) series that are called by their place among the test's."""
+    prepared, fit = by_hand(runs / "run")
+    data = prepared.data
+    key = Keys.of(prepared.recipe).test
+    prediction = orn.predict(fit, data.test.x, key=key, num_draws=3)
+    drawn = {}
+
+    def kept(path: Path, figure: Figure) -> Path:
+        drawn[path.stem] = figure
+        return path
+
+    monkeypatch.setattr(_figures, "save_figure", kept)
+    how = {"history": {}, "key": key, "num_draws": 3}
+    write_figures(Path("nowhere"), fit, prediction, data, **how)
+    titles = [axes.get_title(loc="left") for axes in drawn["series"].axes]
+    named = [title for title in titles if title]
+    assert any(f"the test, series {', '.join(named)}." in note for note in data.notes)
 
 
 def test_predict_continues_the_training_dates(runs: Path, tmp_path: Path):

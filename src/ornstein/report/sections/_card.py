@@ -52,8 +52,8 @@ def _data(sheet: Sheet) -> Html:
     if known is not None:
         rows["task"] = known.task
         shape = " \N{MULTIPLICATION SIGN} ".join(map(str, known.example_shape))
-        rows["training rows"] = f"{len(known.train):,}"
-        rows["test rows"] = f"{len(known.test):,}"
+        rows[f"training {record.rows}"] = f"{len(known.train):,}"
+        rows[f"test {record.rows}"] = f"{len(known.test):,}"
         rows["one input"] = f"{shape} numbers"
         if known.feature_names:
             rows["features"] = _names(known.feature_names)
@@ -71,6 +71,8 @@ def _data(sheet: Sheet) -> Html:
             size = count(source.num_rows, "row")
             size += "" if columns is None else f", {count(columns, 'column')}"
             rows["read from it"] = size
+        elif record.option("series", "time") is not None:  # a run of before
+            rows["file"] = f"{known.name}; no fingerprint was kept"
         else:
             rows["file"] = "a data set that ornstein knows by name; no fingerprint"
     notes = [tag("li", text) for text in record.result.get("notes") or []]
