@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import ornstein.data as od
-from ornstein.cli._flags import flagged
+from ornstein.cli._flags import flagged, said
+from ornstein.data import Clock
 
 TWO = """id,t,a,b,who
 u,0,1,10,x
@@ -42,6 +43,68 @@ def many(num_series, num_times, seed=0):
         for row in range(num_series)
     ]
     return "\n".join(["id,t,a", *lines]), values
+
+
+CLOCK = Clock("t", column="t")
+ASKED = {
+    "unsorted": ("id,t,a\nu,0,1\nu,2,2\nu,1,3\n", "sort the file by series and time."),
+    "repeated": ("id,t,a\nu,0,1\nu,0,2\nu,1,3\n", "keep one of them."),
+    "one point": (
+        "id,t,a\nu,0,1\n",
+        "leave it out, or ask for another time with an empty cell.",
+    ),
+    "nothing known": (
+        "id,t,a\nu,0,1\nu,1,\nv,0,\nv,1,\n",
+        "v' has no observed value: leave that series out, or fill in one that is "
+        "known.",
+    ),
+    "no value": (
+        "id,t,b\nu,0,1\nu,1,2\n",
+        "has no column 'a', whose values the model learned: add "
+        "it, with empty cells where nothing was measured; its columns are id, t, b.",
+    ),
+    "no time": (
+        "id,time,a\nu,0,1\nu,1,2\n",
+        "has no column 't' for time: its columns are id, time, "
+        "a, and the model needs one of that name.",
+    ),
+}
+ASKED_OF_ONE = {
+    "unsorted": ("t,a\n0,1\n2,2\n1,3\n", "is read as one series, as the model's was."),
+    "repeated": ("t,a\n0,1\n0,2\n1,3\n", "is read as one series, as the model's was."),
+    "one point": ("t,a\n0,1\n", "times; ask for another time with an empty cell."),
+    "nothing known": ("t,a\n0,\n1,\n", "value: fill in one that is known."),
+}
+
+
+@pytest.mark.parametrize("case", [*ASKED, *(f"{case} of one" for case in ASKED_OF_ONE)])
+def test_who_asks_for_a_forecast_is_told_what_forecasts_take(case, tmp_path):
+    """Catches (each seen) advice to name columns, which the training named."""
+    is_of_one = case.endswith(" of one")
+    name = case.removesuffix(" of one")
+    text, wanted = (ASKED_OF_ONE if is_of_one else ASKED)[name]
+    with pytest.raises(od.DataError) as caught:
+        read(tmp_path, text, series=None if is_of_one else "id", clock=CLOCK)
+    assert str(caught.value).endswith(wanted), caught.value
+    assert "`" not in str(caught.value)
+    assert "--" not in said(caught.value)
+
+
+def test_who_trains_is_told_what_training_takes(tmp_path):
+    """Catches (seen) advice to name the column of series beside its name."""
+    unsorted, repeated = "u,0,1\nu,2,2\nu,1,3\n", "u,0,1\nu,0,2\nu,1,3\n"
+    for rows in (unsorted, repeated):
+        with pytest.raises(od.DataError, match="tells series apart with `series`"):
+            read(tmp_path, f"id,t,a\n{rows}", series=None)
+        with pytest.raises(od.DataError) as caught:
+            read(tmp_path, f"id,t,a\n{rows}")
+        assert "`series`" not in str(caught.value)
+
+
+def test_a_column_of_empty_cells_is_read(tmp_path):
+    """What the sentence on a missing one says to do."""
+    table = read(tmp_path, "id,t,a,b\nu,0,1,\nu,1,,\n", value=["a", "b"], clock=CLOCK)
+    np.testing.assert_array_equal(table.values, [[[1, np.nan], [np.nan, np.nan]]])
 
 
 def test_rows_go_to_their_series_and_gaps_to_the_mask(tmp_path):
