@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ornstein.data import Data, load, load_series_csv
+from ornstein.recipe import Recipe, SampleRecipe
 from ornstein.report._run_record import RunRecord, _is_of_before
 from ornstein.report.page import Ids
 from ornstein.report.rows import JudgedRows, KeptRows
@@ -99,6 +100,30 @@ def test_a_seed_is_written_out():
     assert "20240601" in page
     assert "0.0012345" in page
     assert "2.02e" not in page
+
+
+def table_of_model(config: dict[str, Any], known: Data | None = None) -> str:
+    run = dataclasses.replace(record(), config=config, known=known)
+    page = str(card(Sheet(run, Ids())).content)
+    return page.split("Model and training", 1)[1].split("</table>", 1)[0]
+
+
+def test_a_card_lists_what_was_read(tmp_path: Path):
+    """Catches (seen) "num members 5" of a single network, the scale of classes' noise,
+    and a solver and batches of chains that have none.
+    """
+    one = Recipe().changed(data="digits", model="deterministic").to_json()
+    table = table_of_model({"recipe": one}, load("digits"))
+    assert ">learning rate<" in table
+    assert not re.search(">(num members|prior|scale|kl warmup|num components)<", table)
+    some = Recipe().changed(data="digits", model="ensemble").to_json()
+    assert ">num members<" in table_of_model({"recipe": some})
+    chains = SampleRecipe().changed(data="own.csv", kernel="hmc", network="mlp")
+    table = table_of_model({"sampling": chains.to_json()})
+    assert ">num integration steps<" in table
+    assert not re.search(">(solver|batch size|path modes|cycles)<", table)
+    before = one | {"model": {"model": "of before", "sigma": 3.0}}
+    assert ">sigma<" in table_of_model({"recipe": before})
 
 
 def test_a_card_names_the_file_of_series(tmp_path: Path):
