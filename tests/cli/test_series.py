@@ -1,14 +1,17 @@
 """Commands on tiny sequences of two features, against the library by hand."""
 
+import contextlib
 import csv
 import datetime
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import ornstein as orn
 from ornstein.cli import main
@@ -16,6 +19,7 @@ from ornstein.cli.commands import _predict
 from ornstein.data import load_series_csv, read_long_csv
 from ornstein.prediction import FittedModel
 from ornstein.recipe import Keys, Recipe, prepare
+from ornstein.report import _figures, write_figures
 from ornstein.train import ProgressBar
 
 TINY = "--latent-size 1 --hidden-size 3 --context-size 2 --drift-widths 3 --substeps 1"
@@ -96,6 +100,26 @@ def test_result_is_what_the_library_says(runs: Path):
     assert (runs / "run" / "figures" / "series.png").stat().st_size > 0
 
 
+def test_the_figure_has_the_names_of_the_file(runs: Path, monkeypatch):
+    """Catches (seen) series that are called by their place among the test's."""
+    prepared, fit = by_hand(runs / "run")
+    data = prepared.data
+    key = Keys.of(prepared.recipe).test
+    prediction = orn.predict(fit, data.test.x, key=key, num_draws=3)
+    drawn = {}
+
+    def kept(path: Path, figure: Figure) -> Path:
+        drawn[path.stem] = figure
+        return path
+
+    monkeypatch.setattr(_figures, "save_figure", kept)
+    how = {"history": {}, "key": key, "num_draws": 3}
+    write_figures(Path("nowhere"), fit, prediction, data, **how)
+    titles = [axes.get_title(loc="left") for axes in drawn["series"].axes]
+    named = [title for title in titles if title]
+    assert any(f"the test, series {', '.join(named)}." in note for note in data.notes)
+
+
 def test_predict_continues_the_training_dates(runs: Path, tmp_path: Path):
     """The future of a file that begins a month later, in the units of the data.
 
@@ -173,8 +197,10 @@ def test_model_time_is_ten_median_gaps(runs: Path):
     np.testing.assert_allclose(ts[0], 0.1 * np.arange(NUM_TIMES), atol=1e-6)
 
 
-def test_interrupted_run_goes_on_to_the_same_end(runs: Path, monkeypatch):
-    """Catches a resume that starts over, or with other columns."""
+def test_interrupted_run_goes_on_to_the_same_end(runs: Path, monkeypatch, capsys):
+    """Catches a resume that starts over, or with other columns; and (seen) one of which
+    the test series have changed, whose scores then came to stand in its report.
+    """
     advance, path = ProgressBar.advance, runs / "stopped"
 
     def interrupt(self, step, record):
@@ -186,10 +212,50 @@ def test_interrupted_run_goes_on_to_the_same_end(runs: Path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ProgressBar, "advance", interrupt)
         assert main(["train", *options]) == 130
+    with changed(runs / "own.csv"):
+        capsys.readouterr()
+        assert main(["train", "--resume", str(path)]) == 2
+        assert "has changed since this run read it (48 rows" in capsys.readouterr().err
     assert main(["train", "--resume", str(path)]) == 0
     same = [by_hand(p)[1].model for p in (runs / "run", path)]
     for ours, theirs in zip(*map(jax.tree.leaves, same), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@contextlib.contextmanager
+def changed(path: Path) -> Iterator[None]:
+    """For a while, with the series of the test higher by 5 in their first column."""
+    text = path.read_text()
+    held = load_series_csv(path, time="day", series="id", value="level").test_names
+    lines = [line.split(",") for line in text.splitlines()]
+    for cells in lines:
+        if cells[0] in held:
+            cells[2] = str(float(cells[2]) + 5)
+    path.write_text("\n".join([*map(",".join, lines), ""]))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+def test_a_changed_file_is_refused(runs: Path, capsys):
+    """By `evaluate` and `--resume` of a finished run (seen), not by `predict`."""
+    run, out = runs / "run", runs / "after.csv"
+    with changed(runs / "own.csv"):
+        for arguments in ("evaluate", "train --resume"):
+            capsys.readouterr()
+            assert main([*arguments.split(), str(run)]) == 2
+            said = capsys.readouterr().err
+            assert "own.csv has changed since this run read it (48 rows then)" in said
+        assert main(["predict", str(run), str(runs / "own.csv"), "-o", str(out)]) == 0
+    text = (runs / "own.csv").read_text()
+    (runs / "own.csv").unlink()
+    try:
+        for arguments in ("evaluate", "train --resume"):
+            assert main([*arguments.split(), str(run)]) == 2
+            assert "is not there: put it back" in capsys.readouterr().err
+    finally:
+        (runs / "own.csv").write_text(text)
 
 
 def test_evaluate_repeats_the_result(runs: Path, capsys):

@@ -351,6 +351,37 @@ def test_a_constant_column_is_no_guess_to_be_held_against():
     assert "is worse than nothing" in str(worse_than_constant(wide).message)
 
 
+def of_series(
+    ts: np.ndarray, values: np.ndarray, likelihood: Any, **options: Any
+) -> Evidence:
+    """Series that were predicted to be 0, and learned from."""
+    y = orn.Series.of(ts, values)
+    draws, targets = jnp.zeros((1, *values.shape)), jax.tree.map(jnp.asarray, y)
+    return Evidence(
+        fit_of(likelihood),
+        draws[0],
+        targets,
+        key=jr.key(0),
+        num_draws=1,
+        history={},
+        num_data=None,
+        scored=(orn.Prediction(draws, likelihood), targets),
+        train=orn.data.Split(y, y),
+        **options,
+    )
+
+
+def test_series_are_called_series():
+    """Catches (seen) "nats for 50 rows", of which the file has 200."""
+    rng = np.random.default_rng(0)
+    likelihood = orn.OverTime(orn.Gaussian(0.2))
+    found = of_series(
+        np.arange(4.0), 2 + normal(rng, 50, 4, 1), likelihood, bound=(-1e4, 1.0)
+    )
+    assert "-10,000 nats for 50 series, and" in str(bound_below_constant(found).message)
+    assert "nats on 50 series, and" in str(worse_than_constant(found).message)
+
+
 def test_a_constant_column_of_series_is_left_out():
     """The other is judged by itself, on both sides; of no other nothing is said."""
     rng = np.random.default_rng(0)
@@ -359,20 +390,7 @@ def test_a_constant_column_of_series_is_left_out():
     likelihood = orn.OverTime(orn.Gaussian(0.2))
 
     def found(columns: list[int]) -> CheckResult:
-        y = orn.Series.of(ts, values[..., columns])
-        draws = jnp.zeros((1, 50, 4, len(columns)))
-        of = Evidence(
-            fit_of(likelihood),
-            draws[0],
-            jax.tree.map(jnp.asarray, y),
-            key=jr.key(0),
-            num_draws=1,
-            history={},
-            num_data=None,
-            scored=(orn.Prediction(draws, likelihood), jax.tree.map(jnp.asarray, y)),
-            train=orn.data.Split(y, y),
-        )
-        return worse_than_constant(of)
+        return worse_than_constant(of_series(ts, values[..., columns], likelihood))
 
     both, varying = found([0, 1]), found([0])
     assert both.numbers == pytest.approx(varying.numbers)

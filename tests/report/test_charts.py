@@ -1,12 +1,15 @@
 """What axes, lines and cards say, against numbers that are known."""
 
+import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ornstein.data import load
+from ornstein.data import Data, load, load_series_csv
+from ornstein.recipe import Recipe, SampleRecipe
 from ornstein.report._run_record import RunRecord, _is_of_before
 from ornstein.report.page import Ids
 from ornstein.report.rows import JudgedRows, KeptRows
@@ -97,6 +100,64 @@ def test_a_seed_is_written_out():
     assert "20240601" in page
     assert "0.0012345" in page
     assert "2.02e" not in page
+
+
+def table_of_model(config: dict[str, Any], known: Data | None = None) -> str:
+    run = dataclasses.replace(record(), config=config, known=known)
+    page = str(card(Sheet(run, Ids())).content)
+    return page.split("Model and training", 1)[1].split("</table>", 1)[0]
+
+
+def test_a_card_lists_what_was_read(tmp_path: Path):
+    """Catches (seen) "num members 5" of a single network, the scale of classes' noise,
+    and a solver and batches of chains that have none.
+    """
+    one = Recipe().changed(data="digits", model="deterministic").to_json()
+    table = table_of_model({"recipe": one}, load("digits"))
+    assert ">learning rate<" in table
+    assert not re.search(">(num members|prior|scale|kl warmup|num components)<", table)
+    some = Recipe().changed(data="digits", model="ensemble").to_json()
+    assert ">num members<" in table_of_model({"recipe": some})
+    chains = SampleRecipe().changed(data="own.csv", kernel="hmc", network="mlp")
+    table = table_of_model({"sampling": chains.to_json()})
+    assert ">num integration steps<" in table
+    assert not re.search(">(solver|batch size|path modes|cycles)<", table)
+    before = one | {"model": {"model": "of before", "sigma": 3.0}}
+    assert ">sigma<" in table_of_model({"recipe": before})
+
+
+def test_a_card_names_the_file_of_series(tmp_path: Path):
+    """Catches (seen) a data set "that ornstein knows by name", and series as rows."""
+    path = tmp_path / "own.csv"
+    lines = [f"s{i},{t},{i + t % 3}" for i in range(10) for t in range(4)]
+    path.write_text("\n".join(["id,t,a", *lines, ""]))
+    own = load_series_csv(path, time="t", series="id", value="a")
+    assert own.source is not None
+
+    def said(known: Data, **config: Any) -> str:
+        run = dataclasses.replace(record(**config), known=known)
+        return str(card(Sheet(run, Ids())).content)
+
+    page = said(own, series={"time": "t"})
+    assert str(path) in page
+    assert own.source.sha256 in page
+    assert "40 rows, 3 columns" in page
+    assert "training series" in page
+    assert "test series" in page
+    assert not re.search("knows by name|(training|test) rows", page)
+    without = dataclasses.replace(own, source=None)
+    before = said(without, series={"time": "t"})
+    assert f"{path}; no fingerprint was kept" in before
+    assert "knows by name" in said(load("toy/gbm"))
+    assert "training rows" in said(load("toy/cos"))
+
+
+def test_captions_call_series_series():
+    """Catches (seen) "40 test rows" below figures of series."""
+    run = record()
+    assert Sheet(run, Ids()).of_rows == "40 test rows"
+    run = dataclasses.replace(run, known=load("toy/gbm"))
+    assert Sheet(run, Ids()).of_rows == "40 test series"
 
 
 def test_a_share_of_all_has_no_known_error():

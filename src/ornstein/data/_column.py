@@ -37,6 +37,8 @@ class Column:
         date_format: of dates in text, as `strptime` takes it; `None` for ISO's.
         has_zone: whether dates have a time zone; `None` if some have, and in runs of
             before, which are equal all the same.
+        is_constant: whether the training rows' cells, but empty ones, have one value;
+            not known in runs of before, likewise.
     """
 
     name: str
@@ -47,11 +49,28 @@ class Column:
     decimal: str = "."
     date_format: str | None = None
     has_zone: bool | None = dataclasses.field(default=None, compare=False)
+    is_constant: bool = dataclasses.field(default=False, compare=False)
 
     @property
     def reading(self) -> Reading:
         """How its text is read."""
         return Reading(self.decimal, self.date_format, self.has_zone)
+
+    def said(self, value: float | str) -> str:
+        """A cell in words, as a table has it and not as a model does.
+
+        Args:
+            value: a number, which dates and truths are too, or a category.
+        """
+        if isinstance(value, str):
+            return repr(value)
+        if self.kind == "boolean" and value in (0, 1):
+            return "true" if value else "false"
+        if self.kind == "date":
+            passed = np.timedelta64(round(86_400 * float(value)), "s")
+            day, _, time = str(np.datetime64("1970-01-01", "s") + passed).partition("T")
+            return day if time == "00:00:00" else f"{day} {time.removesuffix(':00')}"
+        return f"{value:.10g}"
 
 
 def column_of(
@@ -82,12 +101,14 @@ def column_of(
             counts = sums[counts.index]
             num_rows = float(weights.sum())
         categories = common_categories(counts[does_repeat], num_rows)
-        return Column(name, categories=categories, **own)
+        return Column(name, categories=categories, is_constant=len(counts) == 1, **own)
     reading = Reading(own["decimal"], own["date_format"])
     values = cells.values(own["kind"], reading)[rows]
     has_gaps = bool(np.isnan(values).any())
-    fill = 0.0 if np.isnan(values).all() else _median(values, weights)
-    return Column(name, fill=fill, has_gaps=has_gaps, **own)
+    given = values[~np.isnan(values)]
+    fill = _median(values, weights) if given.size else 0.0
+    is_constant = bool(given.size and given.min() == given.max())
+    return Column(name, fill=fill, has_gaps=has_gaps, is_constant=is_constant, **own)
 
 
 def common_categories(counts: "pd.Series", num_rows: float) -> tuple[str, ...]:
@@ -115,6 +136,16 @@ def _median(
     half = below[-1] / 2 * (1 + np.array([-1e-9, 1e-9]))
     both = np.searchsorted(below, half, side="left")
     return float(np.mean(ordered[np.minimum(both, len(ordered) - 1)]))
+
+
+def count_of(number: int, what: str) -> str:
+    """`1 row`, `2 rows`.
+
+    Args:
+        number: how many.
+        what: of these, one.
+    """
+    return f"{number} {what}" + "s" * (number != 1)
 
 
 def read_column(saved: Mapping[str, Any]) -> Column:

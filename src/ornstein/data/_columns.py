@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Float
 
 from .._sentence import Sentence
-from ._column import PANDAS_INDEX, Column, column_of, read_column
+from ._column import PANDAS_INDEX, Column, column_of, count_of, read_column
+from ._constant import on_constant, on_other_values
 from ._error import DataError, nearest
 from .cells import (
     EMPTY,
@@ -78,8 +79,9 @@ class TableEncoding:
             remedy: what keeps a column that is left out, for notes.
 
         Returns:
-            The encoding, and notes on columns that are left out: texts that are names
-            rather than categories, and columns without a value.
+            The encoding, and notes on columns that are left out, which are texts that
+            are names rather than categories and columns without a value; and on columns
+            of one value.
 
         Raises:
             DataError: for cells that are not like the rest of their column: all such
@@ -122,7 +124,7 @@ class TableEncoding:
                     own = {"kind": "number", "decimal": ",", "date_format": None}
                     cells = Cells(with_separator(frame, column.name))
                     columns[number] = column_of(column.name, cells, rows, own, weights)
-        return cls(tuple(columns)), notes
+        return cls(tuple(columns)), notes + on_constant(columns, where)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -143,7 +145,8 @@ class TableEncoding:
 
         Returns:
             The numbers, and notes on cells that training rows had not: unknown
-            categories, and gaps in columns that had none.
+            categories, gaps in columns that had none, and another value than the one
+            that all had.
 
         Raises:
             DataError: for columns that are not there, and cells that are not of their
@@ -174,6 +177,7 @@ class TableEncoding:
                 f"{where}: {each}: correct these cells, or empty them (an empty cell "
                 "counts as the training rows' median)."
             )
+        notes += on_other_values(self.columns, parts, where)
         if is_few:
             return self._transformed(parts, len(frame)), notes
         encoded = pd.DataFrame(parts, index=frame.index)
@@ -273,7 +277,7 @@ def _strange(values: np.ndarray, column: Column, where: str) -> list[str]:
         cells = "1 empty cell" if num_empty == 1 else f"{num_empty} empty cells"
         return [
             f"{where}: column {column.name!r} has {cells}, and the training rows had "
-            f"none: they count as their median, {column.fill:g}."
+            f"none: they count as their median, {column.said(column.fill)}."
         ]
     is_known = np.isin(values.astype(str), column.categories)
     others = sorted(set(values[~is_known]))
@@ -287,16 +291,6 @@ def _strange(values: np.ndarray, column: Column, where: str) -> list[str]:
         f", not among the {len(column.categories)} categories that are common in "
         "the training rows: they count as none of these."
     ]
-
-
-def count_of(number: int, what: str) -> str:
-    """`1 row`, `2 rows`.
-
-    Args:
-        number: how many.
-        what: of these, one.
-    """
-    return f"{number} {what}" + "s" * (number != 1)
 
 
 def check_columns(frame: "pd.DataFrame", names: Sequence[str], where: str) -> None:

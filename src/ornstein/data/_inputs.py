@@ -203,21 +203,28 @@ def _far_off(
         return []
     furthest = np.abs(x).argmax(0)
     distance = np.abs(x).max(0)
+    numbers = []
     if data.encoding is not None:  # categories, and gaps, have no unit
-        num_numbers = sum(c.kind != "category" for c in data.encoding.columns)
-        distance = np.where(np.arange(len(distance)) < num_numbers, distance, 0)
+        numbers = [c for c in data.encoding.columns if c.kind != "category"]
+        has_unit = np.zeros(len(distance), bool)
+        has_unit[: len(numbers)] = [not c.is_constant for c in numbers]
+        distance = np.where(has_unit, distance, 0)
     far = np.flatnonzero(distance > _FAR)
     if not far.size:
         return []
     column = far[distance[far].argmax()]
     names = data.feature_names
     name = repr(names[column]) if names else str(column)
-    more = f", as other values are of {len(far) - 1} more columns" * (len(far) > 1)
-    return [
-        f"{where}: column {name} has {raw[furthest[column], column]:g}, "
+    said = numbers[column].said if numbers else "{:.10g}".format
+    has = f"{where}: column {name} has {said(float(raw[furthest[column], column]))}"
+    off = (
         f"{distance[column]:.0f} standard deviations from the training rows' mean"
-        f"{more}: is it in their unit?"
-    ]
+        + f", as other values are of {len(far) - 1} more columns" * (len(far) > 1)
+    )
+    scaling = data.x_scaling
+    if scaling is not None and scaling.scale[column] == 1:  # perhaps of one value
+        off = f"and the training rows' mean is {said(float(scaling.mean[column]))}"
+    return [f"{has}, {off}: is it in their unit?"]
 
 
 def _as_written(cells: "pd.Series") -> list:

@@ -116,6 +116,11 @@ class Evidence:
         """Draws of the fit itself."""
         return self.draw(self.model)
 
+    @property
+    def rows(self) -> str:
+        """What its rows are, for sentences with their number."""
+        return "series" if isinstance(self.y, Series) else "rows"
+
     @functools.cached_property
     def log_prob(self) -> Float[np.ndarray, " rows"]:
         """Of each row's target, nats."""

@@ -155,8 +155,8 @@ def _series(run: Run) -> dict[str, Figure]:
     """Bands over time, of sequences."""
     if not isinstance(run.prediction.likelihood, OverTime):
         return {}
-    test = run.data.test
-    figure = series_figure(run.prediction, test.x, run.data, asked=test.y)
+    test, names = run.data.test, run.data.test_names
+    figure = series_figure(run.prediction, test.x, run.data, asked=test.y, names=names)
     return {"series": figure}
 
 

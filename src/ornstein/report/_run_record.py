@@ -53,6 +53,11 @@ class RunRecord:
         return "classification" if "accuracy" in self.result else "regression"
 
     @property
+    def rows(self) -> str:
+        """What its rows are, for words with their number."""
+        return "series" if self.task == "series" else "rows"
+
+    @property
     def climbed_bound(self) -> bool:
         """Whether training climbed a bound on the evidence, and not to a mode."""
         objective = self.result.get("objective")

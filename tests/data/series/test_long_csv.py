@@ -1,6 +1,8 @@
 """Long tables of the user's own: read a second way, and every bad one refused."""
 
 import dataclasses
+import re
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import ornstein.data as od
-from ornstein.cli._flags import flagged
+from ornstein.cli._flags import flagged, said
+from ornstein.data import Clock
 
 TWO = """id,t,a,b,who
 u,0,1,10,x
@@ -40,6 +43,68 @@ def many(num_series, num_times, seed=0):
         for row in range(num_series)
     ]
     return "\n".join(["id,t,a", *lines]), values
+
+
+CLOCK = Clock("t", column="t")
+ASKED = {
+    "unsorted": ("id,t,a\nu,0,1\nu,2,2\nu,1,3\n", "sort the file by series and time."),
+    "repeated": ("id,t,a\nu,0,1\nu,0,2\nu,1,3\n", "keep one of them."),
+    "one point": (
+        "id,t,a\nu,0,1\n",
+        "leave it out, or ask for another time with an empty cell.",
+    ),
+    "nothing known": (
+        "id,t,a\nu,0,1\nu,1,\nv,0,\nv,1,\n",
+        "v' has no observed value: leave that series out, or fill in one that is "
+        "known.",
+    ),
+    "no value": (
+        "id,t,b\nu,0,1\nu,1,2\n",
+        "has no column 'a', whose values the model learned: add "
+        "it, with empty cells where nothing was measured; its columns are id, t, b.",
+    ),
+    "no time": (
+        "id,time,a\nu,0,1\nu,1,2\n",
+        "has no column 't' for time: its columns are id, time, "
+        "a, and the model needs one of that name.",
+    ),
+}
+ASKED_OF_ONE = {
+    "unsorted": ("t,a\n0,1\n2,2\n1,3\n", "is read as one series, as the model's was."),
+    "repeated": ("t,a\n0,1\n0,2\n1,3\n", "is read as one series, as the model's was."),
+    "one point": ("t,a\n0,1\n", "times; ask for another time with an empty cell."),
+    "nothing known": ("t,a\n0,\n1,\n", "value: fill in one that is known."),
+}
+
+
+@pytest.mark.parametrize("case", [*ASKED, *(f"{case} of one" for case in ASKED_OF_ONE)])
+def test_who_asks_for_a_forecast_is_told_what_forecasts_take(case, tmp_path):
+    """Catches (each seen) advice to name columns, which the training named."""
+    is_of_one = case.endswith(" of one")
+    name = case.removesuffix(" of one")
+    text, wanted = (ASKED_OF_ONE if is_of_one else ASKED)[name]
+    with pytest.raises(od.DataError) as caught:
+        read(tmp_path, text, series=None if is_of_one else "id", clock=CLOCK)
+    assert str(caught.value).endswith(wanted), caught.value
+    assert "`" not in str(caught.value)
+    assert "--" not in said(caught.value)
+
+
+def test_who_trains_is_told_what_training_takes(tmp_path):
+    """Catches (seen) advice to name the column of series beside its name."""
+    unsorted, repeated = "u,0,1\nu,2,2\nu,1,3\n", "u,0,1\nu,0,2\nu,1,3\n"
+    for rows in (unsorted, repeated):
+        with pytest.raises(od.DataError, match="tells series apart with `series`"):
+            read(tmp_path, f"id,t,a\n{rows}", series=None)
+        with pytest.raises(od.DataError) as caught:
+            read(tmp_path, f"id,t,a\n{rows}")
+        assert "`series`" not in str(caught.value)
+
+
+def test_a_column_of_empty_cells_is_read(tmp_path):
+    """What the sentence on a missing one says to do."""
+    table = read(tmp_path, "id,t,a,b\nu,0,1,\nu,1,,\n", value=["a", "b"], clock=CLOCK)
+    np.testing.assert_array_equal(table.values, [[[1, np.nan], [np.nan, np.nan]]])
 
 
 def test_rows_go_to_their_series_and_gaps_to_the_mask(tmp_path):
@@ -187,6 +252,45 @@ def test_split_by_series(tmp_path):
     assert not np.array_equal(other.test.y.values, data.test.y.values)
     same = od.load_series_csv(path, **options, seed=1)
     np.testing.assert_array_equal(same.test.y.values, data.test.y.values)
+
+
+def test_the_file_has_a_fingerprint(tmp_path):
+    """As a table of rows has. Catches (seen) test series that change unnoticed: the
+    scale, which is of the training series, does not tell."""
+    path = write(tmp_path, many(10, 4)[0])
+    load = partial(od.load_series_csv, path, time="t", series="id", value="a")
+    data = load()
+    assert data.source is not None
+    assert data.source.paths == (str(path),)
+    assert (data.source.num_rows, data.source.num_columns) == (40, 3)
+    data.source.check_unchanged()
+    data.check_same(load())
+    held, text = data.test_names[0], path.read_text()
+    path.write_text(re.sub(rf"({held},\d,).*", r"\g<1>55.5", text))
+    other = load()
+    np.testing.assert_array_equal(other.train.x.values, data.train.x.values)
+    with pytest.raises(od.DataError, match=r"has changed since .* \(40 rows then\)"):
+        data.source.check_unchanged()
+    with pytest.raises(od.DataError, match="has changed since this run read it"):
+        data.check_same(other)
+    dataclasses.replace(data, source=None).check_same(other)  # of a run of before
+    path.unlink()
+    with pytest.raises(od.DataNotFoundError, match="is not there: put it back"):
+        data.source.check_unchanged()
+
+
+@pytest.mark.parametrize("by", ["series", "time"])
+def test_test_series_have_their_names(by, tmp_path):
+    """As the file has them, in the order of the rows."""
+    text, values = many(5, 8)
+    options = {"time": "t", "series": "id", "value": "a", "hold_out_by": by}
+    data = od.load_series_csv(write(tmp_path, text), **options)
+    raw = data.y_scaling.undo(data.test.x.values)[..., 0]
+    rows = [np.abs(values[:, 0] - row[0]).argmin() for row in raw]
+    assert data.test_names == tuple(f"s{row}" for row in rows)
+    assert len(rows) == {"series": 1, "time": 5}[by]
+    alone = write(tmp_path, "t,a\n0,1\n1,2\n2,4\n3,3\n4,2\n")
+    assert od.load_series_csv(alone, time="t", value="a").test_names == ()
 
 
 def test_split_by_time(tmp_path):

@@ -84,7 +84,13 @@ def test_rows_are_those_of_a_table_in_memory(tmp_path: Path):
     encoding, notes = TableEncoding.learned(table, names, rows, "x")
     assert data.encoding.columns == encoding.columns
     assert data.feature_names == encoding.feature_names
-    assert sum("is left out" in note for note in data.notes) == len(notes) == 2
+    assert [c.is_constant for c in data.encoding.columns] == [
+        c.is_constant for c in encoding.columns
+    ]
+    for said, number in (("is left out", 2), ("is 'common' in all training rows", 1)):
+        assert sum(said in note for note in data.notes) == number
+        assert sum(said in note for note in notes) == number
+    assert len(notes) == 3
     raw, _ = encoding.apply(table.iloc[rows], "x")
     expected = Standardisation.fit(raw)
     np.testing.assert_allclose(data.x_scaling.mean, expected.mean, rtol=1e-13)

@@ -153,6 +153,24 @@ def test_what_training_had_not_is_said(houses, tmp_path):
     assert "is it in their unit?" in text
 
 
+def test_what_an_empty_cell_counts_as_is_said_as_it_is_written(tmp_path):
+    """Catches (seen) days since 1970 for a date, and 0 for false."""
+    days = pd.date_range("2021-12-01", periods=40)
+    rows = [f"{day:%d.%m.%Y},{i % 3 == 0},{i},{i}.5" for i, day in enumerate(days)]
+    header = "sold on,new,area,price"
+    data = load(write(tmp_path, rows, header), test_fraction=0.5, seed=0)
+    fills = {column.name: column.fill for column in data.encoding.columns}
+    median = pd.Timestamp(0) + pd.Timedelta(fills["sold on"], "D")
+    path = write(tmp_path, [",,,1", f"{rows[0]}"], header, "new.csv")
+    text = " ".join(od.read_inputs(path, data).notes)
+    written = f"{median:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
+    assert f"they count as their median, {written}." in text
+    assert "they count as their median, false." in text
+    assert f"they count as their median, {fills['area']:g}." in text
+    path = write(tmp_path, ["01.12.1921,True,1,1"], header, "far.csv")
+    assert "'sold on' has 1921-12-01, " in " ".join(od.read_inputs(path, data).notes)
+
+
 def test_test_file(houses, tmp_path):
     """Its rows are the test, in the training file's units; all others train."""
     other = write(tmp_path, [row(i) for i in range(N, N + 9)], name="later.csv")

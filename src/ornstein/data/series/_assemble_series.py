@@ -11,6 +11,7 @@ from .._base import Data, Split
 from .._clock import Clock
 from .._error import DataError
 from .._series import Series
+from .._source import Source
 from .._standardise import Standardisation
 
 
@@ -39,6 +40,8 @@ def assemble_series(
     feature_names: Sequence[str] = (),
     notes: Sequence[str] = (),
     clock: Clock | None = None,
+    source: Source | None = None,
+    test_names: Sequence[str] = (),
 ) -> Data:
     """Scale sequences by the training rows, where asked to, and name them.
 
@@ -55,6 +58,8 @@ def assemble_series(
         feature_names: of the features.
         notes: what readers of figures must know.
         clock: what the times count.
+        source: the user's own file, where they are from one.
+        test_names: of the test rows, where something names them.
 
     Returns:
         Data of the task `"series"`, whose splits hold `Series` for x and for y.
@@ -97,6 +102,8 @@ def assemble_series(
         target_names=tuple(feature_names),
         notes=tuple(notes),
         clock=clock,
+        source=source,
+        test_names=tuple(test_names),
     )
 
 

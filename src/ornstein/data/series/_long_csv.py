@@ -9,11 +9,12 @@ from jaxtyping import Bool, Float, Int
 
 from ..._sentence import Sentence
 from .._clock import Clock
-from .._error import DataError, nearest
+from .._error import DataError
 from .._series import Series, later_times
 from .._source import expanded
 from .._standardise import Standardisation
 from ..tables import read_table
+from ._advice import Advice
 from ._assemble_series import Sequences, scaled_series
 from ._long_times import LongTimes, read_times, read_times_by
 from ._long_values import read_names, read_values
@@ -34,6 +35,7 @@ class LongTable(NamedTuple):
         origin: the date that is time 0; `None` where times are numbers.
         notes: what was decided without the user.
         has_zone: whether dates had a time zone; `None` where times are numbers.
+        num_columns: of the file, with those that were left out.
     """
 
     ts: Float[np.ndarray, "rows times"]
@@ -44,6 +46,7 @@ class LongTable(NamedTuple):
     origin: str | None
     notes: tuple[str, ...]
     has_zone: bool | None = None
+    num_columns: int | None = None
 
     @property
     def is_own(self) -> Bool[np.ndarray, "rows times"]:
@@ -102,7 +105,9 @@ def read_long_csv(
     path = expanded(path)
     frame = read_table(path, text_columns=[series] if series else [])
     values = [value] if isinstance(value, str) else list(value)
-    _check_columns(path, frame.column_names, time, series, values)
+    advice = Advice(is_asked=clock is not None, has_names=series is not None)
+    wanted = [("time", time), ("series", series), *(("value", v) for v in values)]
+    _check_columns(path, frame.column_names, wanted, advice)
     if clock is None:
         times = read_times(frame, time, path, unit=time_unit, origin=origin)
     else:
@@ -112,7 +117,7 @@ def read_long_csv(
         names, codes = ("",), np.zeros(frame.num_rows, int)
     else:
         names, codes = read_names(frame, series, path)
-    table = _side_by_side(path, times, features, names, codes)
+    table = _side_by_side(path, times, features, names, codes, advice)
     used = {time, series, *values}
     unused = [name for name in frame.column_names if name not in used]
     notes = list(times.notes)
@@ -123,17 +128,20 @@ def read_long_csv(
                 *(str(path), ", ".join(unused)),
             )
         )
-    return table._replace(feature_names=tuple(values), notes=tuple(notes))
+    return table._replace(
+        feature_names=tuple(values),
+        notes=tuple(notes),
+        num_columns=frame.num_columns,
+    )
 
 
 def _check_columns(
     path: Path,
     columns: Sequence[str],
-    time: str,
-    series: str | None,
-    values: Sequence[str],
+    wanted: Sequence[tuple[str, str | None]],
+    advice: Advice,
 ) -> None:
-    if not values:
+    if not any(role == "value" for role, _ in wanted):
         raise DataError(
             Sentence(
                 "{} needs a value: name the column to learn with {value}; "
@@ -142,16 +150,12 @@ def _check_columns(
                 ", ".join(columns),
             )
         )
-    wanted = [("time", time), ("series", series), *(("value", v) for v in values)]
     seen: dict[str, str] = {}
     for role, name in wanted:
         if name is None:
             continue
         if name not in columns:
-            raise DataError(
-                f"{path} has no column {name!r} for {role}"
-                f"{nearest(name, columns)}: its columns are {', '.join(columns)}."
-            )
+            raise DataError(f"{path} {advice.on_column(name, role, columns)}")
         if name in seen:
             raise DataError(
                 f"{path}: column {name!r} was named for {seen[name]} and for {role}: "
@@ -166,6 +170,7 @@ def _side_by_side(
     features: Float[np.ndarray, "cells features"],
     names: tuple[str, ...],
     codes: Int[np.ndarray, " cells"],
+    advice: Advice,
 ) -> LongTable:
     """Put the series side by side, each checked."""
     lengths = np.bincount(codes, minlength=len(names))
@@ -176,11 +181,10 @@ def _side_by_side(
     for row, cells in enumerate(order):
         where = f"{path}: series {names[row]!r}" if names[row] else str(path)
         own, length = times.ts[cells], len(cells)
-        _check_times(own, cells, where, start=float(times.ts.min()))
+        _check_times(own, cells, where, advice, start=float(times.ts.min()))
         if np.isnan(features[cells]).all():
             raise DataError(
-                f"{where} has no observed value: leave that series out, or name "
-                "another value column."
+                f"{where} has no observed value: {advice.on_nothing_observed}."
             )
         ts[row, :length] = own
         values[row, :length] = features[cells]
@@ -193,13 +197,14 @@ def _check_times(
     ts: Float[np.ndarray, " times"],
     cells: Int[np.ndarray, " times"],
     where: str,
+    advice: Advice,
     *,
     start: float,
 ) -> None:
     if len(ts) < 2:
         raise DataError(
             f"{where} has one point, in row {cells[0]}, counting from 0: a series has "
-            "at least two times; leave it out, or check which column names the series."
+            f"at least two times; {advice.on_one_point}."
         )
     bad = np.flatnonzero(np.diff(ts) <= 0)
     if bad.size:
@@ -208,21 +213,22 @@ def _check_times(
             raise DataError(
                 Sentence(
                     "{} has one time twice, in rows {} and {}, counting from 0: keep "
-                    "one of them, or name the column that tells series apart with "
-                    "{series}.",
+                    "one of them{}.",
                     where,
                     first,
                     second,
+                    advice.on_other_series,
                 )
             )
         raise DataError(
             Sentence(
                 "{} is not in the order of time: row {}, counting from 0, is earlier "
-                "than row {}; sort the file by series and time, or name the column "
-                "that tells series apart with {series}.",
+                "than row {}; {}{}.",
                 where,
                 second,
                 first,
+                advice.on_order,
+                advice.on_other_series,
             )
         )
     large = np.flatnonzero(np.abs(ts) > np.finfo(np.float32).max)

@@ -10,6 +10,7 @@ from .._base import Data
 from .._clock import Clock
 from .._error import DataError
 from .._hold_out import hold_out
+from .._source import Source, expanded
 from ._assemble_series import Sequences, assemble_series
 from ._long_csv import LongTable, read_long_csv
 from ._long_times import TIME_UNITS
@@ -54,7 +55,7 @@ def load_series_csv(
     Returns:
         Data of the task `"series"`. Times are never scaled; the `clock` says what they
         count, and from where: from the first one, where single precision would blur
-        them.
+        them. The `source` is the file.
 
     Raises:
         DataNotFoundError: if there is no such file.
@@ -77,6 +78,11 @@ def load_series_csv(
     seconds = None if table.origin is None else TIME_UNITS[time_unit]
     options = {
         "standardise": standardise,
+        "source": Source.of(
+            [expanded(path)],
+            num_rows=int(table.lengths.sum()),
+            num_columns=table.num_columns,
+        ),
         "feature_names": table.feature_names,
         "clock": Clock(
             counted,
@@ -94,12 +100,23 @@ def load_series_csv(
             f"{path}: the last {test_fraction:.0%} of each series is for the test.",
         ]
         return assemble_series(
-            str(path), train, test, validation=validation, notes=notes, **options
+            str(path),
+            train,
+            test,
+            validation=validation,
+            notes=notes,
+            test_names=_names(table, np.arange(len(table.names))),
+            **options,
         )
     kept, held = hold_out(len(table.names), test_fraction, seed=seed)
     notes = [*table.notes, f"{path}: for the test, series {_named(table, held)}."]
     data = assemble_series(
-        str(path), table.rows(kept), table.rows(held), notes=notes, **options
+        str(path),
+        table.rows(kept),
+        table.rows(held),
+        notes=notes,
+        test_names=_names(table, held),
+        **options,
     )
     if validation_fraction == 0:
         return data
@@ -110,6 +127,11 @@ def _is_blurred(ts: Float[np.ndarray, "rows times"]) -> bool:
     """Whether single precision moves a time by a thousandth of the least gap."""
     gap = np.diff(ts, axis=1).min(initial=np.inf)
     return bool(np.abs(ts - ts.astype(np.float32)).max() > 1e-3 * gap)
+
+
+def _names(table: LongTable, rows: Int[np.ndarray, " rows"]) -> tuple[str, ...]:
+    """What the file calls these series; nothing where no column names them."""
+    return tuple(table.names[row] for row in rows) if any(table.names) else ()
 
 
 def _named(table: LongTable, rows: Int[np.ndarray, " held"]) -> str:

@@ -14,6 +14,7 @@ from jaxtyping import Int
 from ..._sentence import Sentence
 from .._base import Data
 from .._columns import TableEncoding
+from .._constant import on_constant
 from .._error import DataError
 from .._source import Source
 from .._split import Split
@@ -245,6 +246,7 @@ def _encoding(
             f"{where} has no column beside {', '.join(options.targets)} to learn."
             f"{reasons}"
         )
+    notes += on_constant(found, where)
     return encoding, [*numbers, *gaps, *categories], notes
 
 

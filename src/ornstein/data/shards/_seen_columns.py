@@ -123,7 +123,15 @@ class SeenNumbers(AbstractSeen):
         has_gaps = bool(self.given.count < self.num_rows)
         kind: Any = self.kind
         has_zone = next(iter(self.zoned)) if len(self.zoned) == 1 else None
-        return Column(self.name, kind, fill, has_gaps, has_zone=has_zone)
+        is_constant = bool(self.given.lowest == self.given.highest)
+        return Column(
+            self.name,
+            kind,
+            fill,
+            has_gaps,
+            has_zone=has_zone,
+            is_constant=is_constant,
+        )
 
     def moments(self, column: Column) -> list[Moments]:
         """See `AbstractSeen.moments`."""
@@ -202,7 +210,12 @@ class SeenTexts(AbstractSeen):
         repeated = {t: n for t, n in self.counts.items() if n >= _LEAST_ROWS}
         counts = pd.Series(repeated, dtype="int64")
         categories = common_categories(counts, float(self.num_rows))
-        return Column(self.name, "category", categories=categories)
+        return Column(
+            self.name,
+            "category",
+            categories=categories,
+            is_constant=len(self.counts) == 1,
+        )
 
     def moments(self, column: Column) -> list[Moments]:
         """See `AbstractSeen.moments`."""

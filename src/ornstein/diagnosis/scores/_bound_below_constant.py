@@ -42,13 +42,14 @@ def bound_below_constant(evidence: Evidence) -> CheckResult:
     return CheckResult(
         numbers,
         Sentence(
-            "The ELBO is {:,.0f} nats for {:,} rows, and a guess that ignores the "
+            "The ELBO is {:,.0f} nats for {:,} {}, and a guess that ignores the "
             "inputs has {:,.0f}: as a bound on the evidence this posterior is worth "
             "less than a constant, whatever it predicts. Take more steps ({}), a "
             "smaller network ({}), a start nearer to the prior or a prior nearer to "
             "the start{}, or sample in place of a bound.",
             elbo,
             num_data,
+            evidence.rows,
             evidence_of_constant,
             Choice("`num_epochs`", "{epochs}"),
             Choice("fewer or narrower layers", "{width}"),

@@ -40,11 +40,12 @@ def worse_than_constant(evidence: Evidence) -> CheckResult:
     return CheckResult(
         numbers,
         Sentence(
-            "The NLL is {:.3g} nats on {:,} rows, and a guess that ignores the inputs "
+            "The NLL is {:.3g} nats on {:,} {}, and a guess that ignores the inputs "
             "has {:.3g}, {:.2g} ± {:.1g} less: what was learned is worse than nothing, "
             "or surer of itself than it may be. {}",
             nll,
             prediction.num_rows,
+            evidence.rows,
             nll - lost,
             lost,
             error,

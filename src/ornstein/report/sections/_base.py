@@ -51,11 +51,11 @@ class Sheet:
     @property
     def of_rows(self) -> str:
         """Which test rows figures show, for captions."""
-        rows = self.rows
+        rows, what = self.rows, self.record.rows
         assert rows is not None
         if len(rows.index) == rows.num_rows:
-            return f"{rows.num_rows:,} test rows"
-        return f"{len(rows.index):,} of {rows.num_rows:,} test rows, evenly spaced"
+            return f"{rows.num_rows:,} test {what}"
+        return f"{len(rows.index):,} of {rows.num_rows:,} test {what}, evenly spaced"
 
 
 def note(text: str) -> Html:

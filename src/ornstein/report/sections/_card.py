@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from ...recipe import Recipe, SampleRecipe, unread_options
+from .._run_record import RunRecord
 from ..page import Html, count, joined, key_values, number, tag
 from ._base import Section, Sheet, note
 
@@ -52,8 +54,8 @@ def _data(sheet: Sheet) -> Html:
     if known is not None:
         rows["task"] = known.task
         shape = " \N{MULTIPLICATION SIGN} ".join(map(str, known.example_shape))
-        rows["training rows"] = f"{len(known.train):,}"
-        rows["test rows"] = f"{len(known.test):,}"
+        rows[f"training {record.rows}"] = f"{len(known.train):,}"
+        rows[f"test {record.rows}"] = f"{len(known.test):,}"
         rows["one input"] = f"{shape} numbers"
         if known.feature_names:
             rows["features"] = _names(known.feature_names)
@@ -71,6 +73,8 @@ def _data(sheet: Sheet) -> Html:
             size = count(source.num_rows, "row")
             size += "" if columns is None else f", {count(columns, 'column')}"
             rows["read from it"] = size
+        elif record.option("series", "time") is not None:  # a run of before
+            rows["file"] = f"{known.name}; no fingerprint was kept"
         else:
             rows["file"] = "a data set that ornstein knows by name; no fingerprint"
     notes = [tag("li", text) for text in record.result.get("notes") or []]
@@ -82,17 +86,16 @@ def _model(sheet: Sheet) -> Html:
     record, result = sheet.record, sheet.record.result
     sampling = record.config.get("sampling")
     rows: dict[str, Any] = {}
+    unread = _unread(record)
     if isinstance(sampling, dict):
-        rows |= _plain(sampling.get("sampling", {}))
-        rows |= _plain(sampling.get("likelihood", {}), ("likelihood", "learn_scale"))
+        own = sampling.get("sampling", {}).items()
+        rows |= _plain({name: value for name, value in own if name not in unread})
+        names = tuple(n for n in ("likelihood", "learn_scale") if n not in unread)
+        rows |= _plain(sampling.get("likelihood", {}), names)
     else:
-        for part, name in _MODEL:
+        for part, name in (*_MODEL, *(("training", name) for name in _TRAINING)):
             value = record.option(part, name)
-            if value is not None:
-                rows[name.replace("_", " ")] = _shown(value)
-        for name in _TRAINING:
-            value = record.option("training", name)
-            if value is not None:
+            if value is not None and name not in unread:
                 rows[name.replace("_", " ")] = _shown(value)
     weight = result.get("kl_weight")
     rows["KL weight"] = (
@@ -114,6 +117,22 @@ def _model(sheet: Sheet) -> Html:
         if value is not None:
             rows[what] = f"{value:,}" if isinstance(value, int) else _shown(value)
     return key_values("Model and training", rows)
+
+
+def _unread(record: RunRecord) -> frozenset[str]:
+    """Options that the run passed over; none where its recipe is another version's."""
+    config = record.config
+    try:
+        if isinstance(config.get("sampling"), dict):
+            recipe: Recipe | SampleRecipe = SampleRecipe.from_json(config["sampling"])
+        else:
+            recipe = Recipe.from_json(config.get("recipe"))
+        unread = unread_options(recipe)
+    except (ValueError, KeyError):
+        return frozenset()
+    if record.task == "classification":
+        return unread | {"scale", "learn_scale"}
+    return unread
 
 
 def _provenance(sheet: Sheet) -> Html:
