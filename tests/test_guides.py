@@ -156,7 +156,7 @@ PAGES = {
     "long_runs": Page(
         1, cut=(("store_every=10", "store_every=1"), ("HMC(20)", "HMC(3)"))
     ),
-    "my_network": Page(6, leaves=("network.npz",)),
+    "my_network": Page(7, leaves=("network.npz",)),
     "my_photographs": Page(1, photographs, leaves=("named.csv",)),
     "my_series": Page(1, stations, leaves=("forecast.csv", "forecast.png")),
     "my_table": Page(1, houses),

@@ -1,15 +1,19 @@
 """How networks are called: what of their errors is said to be about rows."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import pytest
 
-from ornstein.network import call_network
-from ornstein.nn import ChannelsFirst
+from ornstein.network import as_network, call_network
+from ornstein.nn import MLP, ChannelsFirst, Flattened, PerExample
 
 BATCH = jnp.ones((5, 3))
+SHAPE = r"of shape \(3,\)"
 
 
 def of_one_example(x):
@@ -26,11 +30,80 @@ def without_attribute(x):
     raise TypeError("unsupported operand")
 
 
-def test_a_network_that_does_not_fit_the_batch_is_told_of_rows():
-    match = r"failed on a batch of shape \(5, 3\) \(.*give rows first"
-    for network in (eqx.nn.Linear(4, 1, key=jr.key(0)), lambda x: x @ x):
+class Around(eqx.Module):
+    """A network of one example, as its author knows it."""
+
+    inner: Any
+
+    def __call__(self, x):
+        return self.inner(x)
+
+
+class ByNumPy(eqx.Module):
+    inner: Any
+
+    def __call__(self, x):
+        return jnp.asarray(np.asarray(self.inner(x)))[:1]
+
+
+WIDE = eqx.nn.MLP(4, 1, 2, 1, key=jr.key(0))
+OWN = f"`Around` failed on a single row, {SHAPE} \\(.*\\(4,\\) and \\(3,\\)\\)"
+NO_FIT: dict[str, tuple[Any, str]] = {
+    "an MLP": (WIDE, "^`MLP` takes 4 numbers a row, and x has 3: "),
+    "adapted": (PerExample(WIDE), "^`MLP` takes 4 numbers a row, and x has 3: "),
+    "ours": (MLP(4, 1, (2,), key=jr.key(0)), "^`MLP` takes 4 numbers a row"),
+    "layers": (eqx.nn.Sequential([WIDE]), "^`Sequential` takes 4 numbers a row"),
+    "flattened": (Flattened(MLP(4, 1, (2,), key=jr.key(0)), 1), "takes 4 numbers"),
+    "one's own": (Around(WIDE), OWN),
+    "one's own, adapted": (
+        PerExample(Around(WIDE)),
+        r"`Around` failed on an example of shape \(3,\) \(.*\(4,\) and \(3,\)\)",
+    ),
+    "by NumPy": (
+        ByNumPy(eqx.nn.Linear(3, 2, key=jr.key(0))),
+        r"on a single row, .*__array__.* with `jax\.numpy` in place of NumPy",
+    ),
+    "other axes": (
+        PerExample(Around(WIDE), num_axes=2),
+        r"rows of `x` have shape \(3,\): set num_axes=1 of `PerExample`",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NO_FIT)
+def test_a_network_that_does_not_fit_is_told_of_its_rows(case: str):
+    """Seen failing: sentences about `PerExample`, which nobody wrote, or with the error
+    of the batch in place of the row's."""
+    network, match = NO_FIT[case]
+    for each in (as_network(network), network):
+        if each is WIDE:
+            continue
         with pytest.raises(ValueError, match=match):
-            call_network(network, BATCH)
+            call_network(each, BATCH)
+
+
+def test_images_for_vectors_are_told_how_to_be_flat():
+    network = as_network(eqx.nn.MLP(8, 1, 2, 1, key=jr.key(0)))
+    said = r"takes 8 numbers a row, and x has rows of shape \(2, 4\): give x\.reshape"
+    with pytest.raises(ValueError, match=said):
+        call_network(network, jnp.ones((5, 2, 4)))
+
+
+SCALAR: dict[str, Any] = {
+    "layers": eqx.nn.Sequential(
+        [eqx.nn.Linear(3, 1, key=jr.key(0)), eqx.nn.Lambda(lambda v: v[0])]
+    ),
+    "a product": lambda x: x @ x,
+    "a sum": lambda x: jnp.sum(x),
+}
+
+
+@pytest.mark.parametrize("case", SCALAR)
+def test_a_scalar_for_each_row_is_named(case: str):
+    """Seen failing: it was said to fail on a single row."""
+    match = r"gives a scalar for each row, .*: let it give shape \(1,\)"
+    with pytest.raises(ValueError, match=match):
+        call_network(SCALAR[case], BATCH)
 
 
 def images() -> eqx.nn.Sequential:
@@ -119,6 +192,25 @@ def test_dropout_of_ones_own_is_named():
         call_network(network, BATCH)
     inference = eqx.nn.inference_mode(network)
     assert call_network(inference, BATCH).output.shape == (5, 1)
+
+
+class Keyed(eqx.Module):
+    """It requires a key, with dropout or with noise of its own."""
+
+    drop: Any
+
+    def __call__(self, x, *, key):
+        return self.drop(x, key=key)
+
+
+def test_a_key_that_is_required_is_named():
+    """Seen failing: a bare TypeError about a missing argument."""
+    match = r"`Keyed` has dropout of its own .*MCDropout.*`key` be None"
+    for network in (Keyed(eqx.nn.Dropout(0.5)), PerExample(Keyed(eqx.nn.Dropout(0.5)))):
+        with pytest.raises(ValueError, match=match):
+            call_network(network, BATCH)
+    with pytest.raises(ValueError, match=r"`Keyed` needs a `key`, .*MCDropout"):
+        call_network(Keyed(lambda x, key: x + jr.normal(key, x.shape)), BATCH)
 
 
 @pytest.mark.parametrize(

@@ -230,11 +230,10 @@ def test_outputs_that_are_not_one_for_each_row_are_refused(network, data):
     """Before a step is taken. Catches (seen) (rows,) for (rows, 1), whose likelihood is
     one number of all rows, which a batch then counted once for each of its rows."""
     flat, column = FlatOutput(network), Split(data.x, data.y[:, 0])
+    for split in (column, data):
+        with pytest.raises(ValueError, match=r"a scalar for each row, .*shape \(1,\)"):
+            refusal(flat, split)
     said = r"of a batch of \d+ rows has shape \(\)"
-    with pytest.raises(ValueError, match=said):
-        refusal(flat, column)
-    with pytest.raises(ValueError, match=r"Targets of shape \(\d+, 1\) do not fit"):
-        refusal(flat, data)
     whole = CustomLikelihood(lambda output, y: jnp.sum(output - y))
     one = Split(data.x[:1], data.y[:1])
     for split in (data, one):
@@ -270,7 +269,7 @@ def test_refusals(network, data):
         refusal(network, data, batch_size=0)
     with pytest.raises(ValueError, match="class"):
         refusal(network, data, Categorical())
-    with pytest.raises(ValueError, match=r"failed on a batch of shape"):
+    with pytest.raises(ValueError, match="takes 4 numbers a row, and x has 2"):
         refusal(eqx.nn.Sequential([eqx.nn.Linear(4, 1, key=jax.random.key(0))]), data)
     with pytest.raises(ValueError, match="`temperature` must be positive, got 0"):
         Tempered(DensityPotential(jnp.sum), 0.0)

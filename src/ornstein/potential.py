@@ -18,13 +18,16 @@ import numpy as np
 
 from ._types import Array, Float, Int, Params, PRNGKeyArray, PyTree, Shaped
 from .data import Streamed
-from .likelihood import AbstractLikelihood, check_one_each
+from .likelihood import AbstractLikelihood, check_one_each, num_outputs_of
 from .network import (
     PROBE_ROWS,
     Network,
     as_network,
     call_network,
+    check_alone,
+    check_parameters,
     has_batch_state,
+    in_inference,
     split_where,
 )
 from .prior import AbstractPrior
@@ -153,11 +156,7 @@ class Potential(AbstractPotential):
                 "has no fixed density to sample: leave them out, or use `fit`."
             )
         params, self.network = split_where(network, where)
-        if not jax.tree.leaves(params):
-            raise ValueError(
-                "The network has no parameters to sample (floating-point arrays "
-                "chosen by `where`): give one with weights."
-            )
+        check_parameters(params, "to sample (floating-point arrays chosen by `where`)")
         prior.check(params)
         is_learned = jax.tree.map(lambda name: name != "frozen", likelihood.labels())
         scale, self.likelihood = eqx.partition(likelihood, is_learned)
@@ -183,8 +182,7 @@ class Potential(AbstractPotential):
         shapes = partial(_shapes_of, (self.x, self.y))
         give = lambda x: call_network(whole, x).output
         output = eqx.filter_eval_shape(give, shapes(self.num_rows)[0])
-        _, *outputs = jax.tree.leaves(output)[0].shape
-        num_outputs = outputs[-1] if outputs else 1
+        num_outputs = num_outputs_of(likelihood, output)
         likelihood.check_targets(jax.tree.map(np.asarray, split.y), num_outputs)
         # Of as few rows as outputs a sum over all would look like one of each.
         is_told = self.num_rows not in (1, num_outputs)
@@ -193,6 +191,7 @@ class Potential(AbstractPotential):
         output = eqx.filter_eval_shape(give, x)
         log_prob = eqx.filter_eval_shape(likelihood.log_prob, output, y)
         check_one_each(log_prob, num_rows)
+        check_alone(_outputs, in_inference(whole), self.x)
 
     @property
     def num_rows(self) -> int:
@@ -340,6 +339,10 @@ class Tempered(AbstractPotential):
     def estimate(self, position: Params, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """See `AbstractPotential`."""
         return self.potential.estimate(position, key=key) / self.temperature
+
+
+def _outputs(network: Network, x: PyTree, state: eqx.nn.State | None) -> PyTree:
+    return call_network(network, x, state).output
 
 
 def _check_batch_size(batch_size: int) -> None:

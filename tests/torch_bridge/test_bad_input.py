@@ -35,7 +35,7 @@ REFUSED = {
     "row": (lambda: X[0, 0], ValueError, r"write x\[None\] for a single example"),
     "no rows": (lambda: X[:0], ValueError, "`x` has 0 rows"),
     "unequal": (lambda: (X, X[:2]), ValueError, "`x` has 2 and 4 rows"),
-    "features": (lambda: X[:, :2], ValueError, r"failed on a batch of shape \(4, 2\)"),
+    "features": (lambda: X[:, :2], ValueError, r"takes 3 numbers a row, and x has 2"),
 }
 
 

@@ -396,7 +396,7 @@ REFUSED = {
     ),
     "no layer": (
         lambda: orn.fit_laplace(
-            FittedModel(orn.Deterministic(jnp.tanh), orn.Gaussian(0.5)),
+            FittedModel(orn.Deterministic(eqx.nn.PReLU()), orn.Gaussian(0.5)),
             Split(features(), features()),
         ),
         ValueError,

@@ -12,7 +12,11 @@ from ._base import (
     no_local_kl as no_local_kl,
     total_kl as total_kl,
 )
-from ._contract import check_draw as check_draw, check_labels as check_labels
+from ._contract import (
+    check_draw as check_draw,
+    check_labels as check_labels,
+    check_rows_alone as check_rows_alone,
+)
 from ._draws import (
     are_whole_rounds as are_whole_rounds,
     copied as copied,

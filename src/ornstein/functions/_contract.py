@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from .._types import PyTree
-from ._base import FROZEN, NOISE, WEIGHTS, Draw
+from ..network import check_alone, in_inference
+from ._base import FROZEN, NOISE, WEIGHTS, AbstractRandomFunction, Draw
+from ._draws import copied
 
 _LABELS = (WEIGHTS, NOISE, FROZEN)
 
@@ -80,3 +82,27 @@ def check_draw(model: Any, draw: Any, num_rows: int) -> None:
                 f"{name} gave an output of shape {jnp.shape(leaf)} for {num_rows} "
                 "rows, but each row needs its own: let rows come first."
             )
+
+
+def check_rows_alone(
+    model: AbstractRandomFunction, x: PyTree, state: eqx.nn.State | None
+) -> None:
+    """Refuse a function whose network gives a row what depends on the rows beside it.
+
+    As it predicts: batch statistics are those that it has. See `network.check_alone`.
+
+    Args:
+        model: whose first member is looked at.
+        x: inputs, rows first.
+        state: batch statistics, or `None`.
+
+    Raises:
+        ValueError: saying how the network is wrapped.
+    """
+    check_alone(_first_draw, in_inference(model.member(0)), x, state)
+
+
+def _first_draw(
+    model: AbstractRandomFunction, x: PyTree, state: eqx.nn.State | None
+) -> PyTree:
+    return model(x, key=jax.random.key(0), index=0, state=copied(state)).output

@@ -13,6 +13,7 @@ from ._laplace import Laplace as Laplace
 from ._location_scale import (
     AbstractLocationScaleLikelihood as AbstractLocationScaleLikelihood,
 )
+from ._outputs import num_outputs_of as num_outputs_of
 from ._over_time import OverTime as OverTime, of_one_value as of_one_value
 from ._student_t import StudentT as StudentT
 from ._targets import (

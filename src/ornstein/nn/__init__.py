@@ -12,6 +12,7 @@ from ._adapters import (
     Flattened as Flattened,
     PerExample as PerExample,
     PerRow as PerRow,
+    WholeBatch as WholeBatch,
 )
 from ._chain import Chain as Chain
 from ._initialise import Initialise as Initialise, he_normal as he_normal

@@ -113,6 +113,26 @@ class Flattened(eqx.Module):
         return self.network(flat) if state is None else self.network(flat, state)
 
 
+class WholeBatch(eqx.Module):
+    """Says that a network is meant to be given a batch whole, rows first.
+
+    For a network of one's own whose output for a row depends on the other rows, as that
+    of a normalisation by the batch's own mean does: `fit`, `sample` and `predict`
+    refuse it without. What is predicted for a row is then of the batch that it stands
+    in: `predict` fills its last block with copies of the last row, unless it is given
+    `pad_rows=False` and a `batch_size` of all rows.
+
+    Args:
+        network: of a batch; with batch statistics, of (x, state) to (output, state).
+    """
+
+    network: Callable[..., Any]
+
+    def __call__(self, x: PyTree[Array], state: eqx.nn.State | None = None) -> Output:
+        """Apply to a batch."""
+        return self.network(x) if state is None else self.network(x, state)
+
+
 def _as_tuple(result: Any, state: tuple[eqx.nn.State, ...]) -> tuple:
     """(output, state) of a module that was given one, else (output,)."""
     return tuple(result) if state else (result,)

@@ -28,7 +28,7 @@ from .._mesh import (
 )
 from .._sentence import Choice, Sentence
 from .._types import Array, PRNGKeyArray, PyTree
-from ..functions import AbstractRandomFunction, map_draws
+from ..functions import AbstractRandomFunction, check_rows_alone, map_draws
 from ..likelihood import AbstractLikelihood, of_unweighted
 from ..network import in_inference
 from ._fitted import Fitted, FittedByDraw, check_fitted
@@ -97,7 +97,8 @@ def predict(
     Raises:
         MemoryError: if there is no room for a block, naming what needs less.
         ValueError: for no rows, leaves of different lengths, NaN or infinity in `x`, a
-            count below 1, or `keep_draws=False` with a likelihood without moments.
+            count below 1, `keep_draws=False` with a likelihood without moments, or a
+            network of one's own that mixes rows.
     """
     check_fitted(fit)
     check_key(key)
@@ -127,6 +128,7 @@ def predict(
     said = lambda: {"x": fingerprint(x), "key": fingerprint(key)}
     check_same(mesh, "predict", said)
     model, likelihood = in_inference(fit.model), of_unweighted(fit.likelihood)
+    check_rows_alone(model, x, fit.state)
 
     fixed = everywhere((model, fit.state, likelihood, key), mesh)
     blocks, start = [], 0

@@ -14,8 +14,9 @@ import numpy as np
 from .._kinds import check_arrays, check_kind
 from .._types import PyTree
 from ..data import Streamed
-from ..functions import AbstractRandomFunction, Draw, check_draw
-from ..likelihood import AbstractLikelihood, check_one_each
+from ..functions import AbstractRandomFunction, Deterministic, Draw, check_draw
+from ..likelihood import AbstractLikelihood, check_one_each, num_outputs_of
+from ..network import check_parameters
 from ._elbo import AbstractObjective
 
 
@@ -154,7 +155,7 @@ def check_fits(
 
     draw = eqx.filter_eval_shape(call, x, jax.random.key(0), state)
     leaves = jax.tree.leaves(draw.output)
-    likelihood.check_targets(data[1], leaves[0].shape[-1])
+    likelihood.check_targets(data[1], num_outputs_of(likelihood, draw.output))
     try:
         log_prob = eqx.filter_eval_shape(likelihood.log_prob, draw.output, y)
     except (AttributeError, TypeError) as error:
@@ -167,6 +168,8 @@ def check_fits(
             "`orn.CustomLikelihood`, which takes what it gives."
         ) from error
     check_one_each(log_prob, num_rows)
+    if isinstance(model.member(0), Deterministic):
+        check_parameters(model, "to train (floating-point arrays)")
     return draw
 
 

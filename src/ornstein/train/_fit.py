@@ -27,7 +27,12 @@ from .._mesh import (
 )
 from .._tree import on_device
 from .._types import PRNGKeyArray, PyTree
-from ..functions import AbstractRandomFunction, Roughness, with_roughness
+from ..functions import (
+    AbstractRandomFunction,
+    Roughness,
+    check_rows_alone,
+    with_roughness,
+)
 from ..likelihood import AbstractLikelihood
 from ..network import initial_state
 from ._check import (
@@ -289,6 +294,8 @@ def fit(
     if regularise_dynamics is not None:
         with_roughness(model, regularise_dynamics.order)  # refuses what cannot be
     draw = check_fits(model, likelihood, data, state, num_rows)
+    batch = jax.tree.map(lambda leaf: leaf[:num_rows], data[0])
+    check_rows_alone(model, batch, state)
     terms = tuple(sorted(draw.terms | draw.local_terms))
     objective.check(draw.log_ratio, num_rows=num_rows, num_data=num_data)
     if validation is not None:

@@ -19,6 +19,7 @@ from ...network import (
     Network,
     as_network,
     call_network,
+    check_parameters,
     split_where,
     with_named_state,
 )
@@ -70,11 +71,9 @@ class MAP(AbstractRandomFunction):
         as_network(network)
         check_kind("prior", prior, AbstractPrior, "orn.GaussianPrior(1.0)")
         params, rest = split_where(with_named_state(network), where)
-        if not jax.tree.leaves(params):
-            raise ValueError(
-                "The network has no parameters for a prior (floating-point arrays "
-                "chosen by `where`): give one with weights."
-            )
+        check_parameters(
+            params, "for a prior (floating-point arrays chosen by `where`)"
+        )
         prior.check(params)
         return MAP(jax.tree.map(jnp.asarray, params), rest, prior)
 

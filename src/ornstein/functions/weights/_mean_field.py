@@ -15,6 +15,7 @@ from ...network import (
     Network,
     as_network,
     call_network,
+    check_parameters,
     parameter_masks,
     split_where,
     with_named_state,
@@ -118,11 +119,9 @@ class MeanField(AbstractRandomFunction):
     ):
         as_network(network)
         params, self.rest = split_where(with_named_state(network), where)
-        if not jax.tree.leaves(params):
-            raise ValueError(
-                "The network has no parameters to make random (floating-point arrays "
-                "chosen by `where`): give one with weights."
-            )
+        check_parameters(
+            params, "to make random (floating-point arrays chosen by `where`)"
+        )
         prior = GaussianPrior(1.0) if prior is None else prior
         check_kind("prior", prior, AbstractPrior, "orn.GaussianPrior(1.0)")
         self.prior = prior

@@ -19,6 +19,7 @@ from ...functions import (
     IndependentNormal,
     JointNormal,
     LaplaceApproximation,
+    check_rows_alone,
 )
 from ...likelihood import AbstractLikelihood, Gaussian
 from ...network import (
@@ -150,8 +151,11 @@ def fit_laplace(
 def _check_rows(fit: Any, data: tuple[PyTree, PyTree]) -> None:
     """Refuse rows that the network, or targets that the likelihood, cannot take."""
     x, y = data
+    check_rows_alone(fit.model, x, fit.state)
     network = in_inference(fit.model.network)
-    fit.likelihood.check_targets(y, count_outputs(network, x, fit.state))
+    fit.likelihood.check_targets(
+        y, count_outputs(network, fit.likelihood, x, fit.state)
+    )
 
 
 def laplace_like(

@@ -13,7 +13,7 @@ import optax
 
 from ..._kinds import check_key
 from ..._types import PRNGKeyArray, PyTree
-from ...functions import MAP, SWAG, Deterministic
+from ...functions import MAP, SWAG, Deterministic, check_rows_alone
 from ...likelihood import AbstractLikelihood
 from ...network import without_batch_state
 from .._check import check_data, check_positive
@@ -94,6 +94,7 @@ def fit_swag(
         )
     without_batch_state(fit.model.network)
     x, y = check_data(split, "split")
+    check_rows_alone(fit.model, x, fit.state)
     num_data = jax.tree.leaves(x)[0].shape[0]
     batch_size = min(batch_size, num_data)
     is_moving = jax.tree.map(lambda label: label == "weights", fit.model.labels())

@@ -21,6 +21,7 @@ from ...likelihood import (
     Categorical,
     Gaussian,
     fit_columns,
+    num_outputs_of,
 )
 from ...network import Network, call_network
 
@@ -65,7 +66,7 @@ def gauss_newton(
     """
     num_rows = jax.tree.leaves(data)[0].shape[0]
     dim = sum(leaf.size for leaf in jax.tree.leaves(mode))
-    num_outputs = count_outputs(network_at(mode), data[0], state)
+    num_outputs = count_outputs(network_at(mode), likelihood, data[0], state)
     size = min(num_rows, _BLOCK_ROWS, max(1, _BLOCK_NUMBERS // (num_outputs * dim)))
     curvature = np.zeros(dim if is_diagonal else (dim, dim))
     log_likelihood, squares = 0.0, 0.0
@@ -85,11 +86,17 @@ def gauss_newton(
     return GaussNewton(curvature, log_likelihood, squares)
 
 
-def count_outputs(network: Network, x: PyTree, state: eqx.nn.State | None) -> int:
+def count_outputs(
+    network: Network,
+    likelihood: AbstractLikelihood,
+    x: PyTree,
+    state: eqx.nn.State | None,
+) -> int:
     """The length of the last axis of a network's output, without computing it.
 
     Args:
         network: of a batch.
+        likelihood: of the targets.
         x: inputs, rows first.
         state: batch statistics, or `None`.
     """
@@ -97,7 +104,8 @@ def count_outputs(network: Network, x: PyTree, state: eqx.nn.State | None) -> in
         lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), x
     )
     call = lambda network, row, state: call_network(network, row, state).output
-    return eqx.filter_eval_shape(call, network, row, state).shape[-1]
+    output = eqx.filter_eval_shape(call, network, row, state)
+    return num_outputs_of(likelihood, output)
 
 
 @eqx.filter_jit

@@ -5,6 +5,7 @@ from typing import Any
 
 from ...functions import MAP, AbstractRandomFunction, Deterministic
 from ...likelihood import AbstractLikelihood
+from ...network import check_parameters
 from .._fit import Fit
 
 
@@ -17,6 +18,7 @@ def check_points(fit: Any, name: str) -> None:
 
     Raises:
         TypeError: saying what to give.
+        ValueError: for a network without parameters.
     """
     write = "orn.prediction.FittedModel(orn.Deterministic(network), orn.Gaussian(0.1))"
     if not (hasattr(fit, "model") and hasattr(fit, "likelihood")):
@@ -30,6 +32,7 @@ def check_points(fit: Any, name: str) -> None:
             f"`{type(fit.model).__name__}`: train `orn.Deterministic(network)` (each "
             "member of an ensemble by itself)."
         )
+    check_parameters(fit.model, "to be random (floating-point arrays)")
 
 
 def with_model(
