@@ -1,12 +1,14 @@
-"""Chains that say different things, or that stepped past where they cannot go."""
+"""Chains that say different things, that diverged, or that batches have heated."""
 
 import math
 
 import jax
+import numpy as np
 from scipy.special import fdtri
 
 from .._sentence import Choice, Sentence
 from ..functions import PosteriorSamples
+from ..sampling import HOT, how_hot
 from ._base import CHANCE, NOT_CHECKED, CheckResult
 from ._evidence import CHAIN_ROWS, Evidence
 
@@ -92,3 +94,14 @@ def chains_divergent(evidence: Evidence) -> CheckResult:
         ),
     )
     return CheckResult(numbers, said)
+
+
+def chains_heated(evidence: Evidence) -> CheckResult:
+    """Hold gradient noise against injected noise."""
+    ratios = evidence.chain_scores.get("noise_ratio")
+    if ratios is None:
+        return NOT_CHECKED
+    ratio = float(np.max(ratios))
+    # Infinite where a kernel injects none: it samples otherwise.
+    is_hot = HOT < ratio < math.inf
+    return CheckResult({"noise_ratio": ratio}, how_hot(ratio) if is_hot else None)

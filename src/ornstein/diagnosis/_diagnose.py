@@ -15,7 +15,7 @@ from ..train import Fit, check_data, check_positive
 from ._band_holds_all import band_holds_all
 from ._base import CheckResult, Diagnosis, Finding
 from ._bound_underfitted import bound_underfitted
-from ._chains_apart import chains_apart, chains_divergent
+from ._chains_apart import chains_apart, chains_divergent, chains_heated
 from ._coarse_step import coarse_step
 from ._diffusion_gone import diffusion_gone
 from ._draws_agree import draws_agree
@@ -40,6 +40,7 @@ CHECKS: dict[str, Callable[[Evidence], CheckResult]] = {
     "gradient-nan": gradient_nan,
     "worse-than-constant": worse_than_constant,
     "chains-divergent": chains_divergent,
+    "chains-heated": chains_heated,
     "chains-apart": chains_apart,
     "point-start": point_start,
     "draws-agree": draws_agree,
@@ -84,6 +85,7 @@ def diagnose(
     | `draws-agree` | all draws are one function | random ones |
     | `worse-than-constant` | a constant guess has the better NLL | `train` |
     | `chains-divergent` | samples follow divergent steps | chains of trajectories |
+    | `chains-heated` | noise of batches above the kernel's own | minibatches |
     | `chains-apart` | chains say different things: R-hat of outputs | chains |
     | `kl-still` | the KL never moved | those with a KL, and a history |
     | `bound-underfitted` | the KL is more than data could pay for | those with a KL |

@@ -30,7 +30,7 @@ from ..sampling import (
 )
 from ..train import Fit
 from ._chain_starts import choose_starts, sample_potential, starts_file
-from ._kernels import build_kernel, num_steps_of
+from ._kernels import build_kernel, noise_limit_of, num_steps_of
 from ._recipe import Recipe
 from ._sampling import SampleRecipe, sampled_priors
 from ._sampling_options import SampledNetwork, SamplingOptions
@@ -104,6 +104,7 @@ def run_sampling(
         num_warmup=options.num_warmup,
         num_chains=options.num_chains,
         thin=options.thin,
+        noise_limit=noise_limit_of(options),
         batch_size=batch_size,
         starts=starts,
         folder=folder,

@@ -66,7 +66,8 @@ class SamplingOptions:
             gives the weights another prior; with sghmc this is PX-SGHMC.
         step_size: full-data kernels adapt it, and only start here; 0.1 by default, of
             mclmc 0.01.
-            Minibatch kernels have a default that suits the number of rows.
+            Minibatch kernels have a default that suits the number of rows, lowered in
+            the warm-up where the noise of batches is above that of the kernel.
         momentum: what a step keeps of the one before, for partial-hmc, sghmc and sgnht.
         num_integration_steps: leapfrog steps of hmc and partial-hmc; by default hmc
             has on a table 400,000 over the number of training rows, from 50 to 1,000.

@@ -16,6 +16,7 @@ from ._file import (
 )
 from ._from_disk import why_not_from_disk as why_not_from_disk
 from ._members import starts_of_members as starts_of_members
+from ._noise_limit import HOT as HOT, NoiseLimit as NoiseLimit, how_hot as how_hot
 from ._optimised import optimised_starts as optimised_starts
 from ._running import RunningPrediction as RunningPrediction
 from ._sample import sample as sample

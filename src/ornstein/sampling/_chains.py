@@ -36,6 +36,7 @@ from ._advance import Sampler
 from ._burn_in import BurnIn, has_noise_ratio
 from ._callback import SamplingCallback, SamplingPlan
 from ._from_disk import FromDisk, check_enough, check_rows
+from ._noise_limit import NoiseLimit, check_can_slow
 from ._run import Run, by_name
 from ._running import RunningPrediction
 from ._store import (
@@ -83,6 +84,7 @@ def run_chains(
     num_warmup: int = 1000,
     thin: int = 1,
     burn_in: BurnIn | None = None,
+    noise_limit: NoiseLimit | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     save_every: float = 10.0,
@@ -109,6 +111,7 @@ def run_chains(
         num_warmup: steps of the warm-up, which are thrown away.
         thin: steps from one kept sample to the next.
         burn_in: ends the warm-up of a minibatch kernel before `num_warmup` steps.
+        noise_limit: lowers the step size of such a kernel in the warm-up.
         folder: write samples here as the chains run, so that they need fit in memory
             nowhere; in host memory without one. Of several processes that share
             `mesh` the first alone writes, and the others read it at the end.
@@ -145,6 +148,8 @@ def run_chains(
             f"`burn_in` compares gradient noise with injected noise, but "
             f"`{type(kernel).__name__}` {why}: give `num_warmup` alone."
         )
+    if noise_limit is not None:
+        check_can_slow(kernel)
     starts = jax.tree.map(jnp.asarray, starts)
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
     check_rows(rows, kernel, potential, mesh)
@@ -190,6 +195,7 @@ def run_chains(
         "num_chains": num_chains,
         "thin": thin,
         "burn_in": None if burn_in is None else eqx.tree_pformat(burn_in),
+        "noise_limit": None if noise_limit is None else eqx.tree_pformat(noise_limit),
         "key": np.asarray(jax.random.key_data(key)).tolist(),
         "kernel": eqx.tree_pformat(kernel, short_arrays=False),
         **(settings or {}),
@@ -226,6 +232,7 @@ def run_chains(
             arrays=arrays,
             plan=plan,
             burn_in=burn_in,
+            noise_limit=noise_limit,
             folder=path,
             save_every=save_every,
             running=running,
@@ -363,7 +370,7 @@ def _like(sampler: Sampler, states: AbstractState, num_samples: int) -> PyTree:
 
 
 # What folders of before did not keep.
-_NEW_SETTINGS = ("network", "running", "origin")
+_NEW_SETTINGS = ("network", "noise_limit", "running", "origin")
 _MOST_SHOWN = 200
 
 

@@ -7,6 +7,7 @@ from .._sentence import Choice, Sentence
 from .._types import Array, PyTree
 from ..functions import PosteriorSamples, split_r_hat
 from ._burn_in import BurnIn
+from ._noise_limit import HOT, how_hot
 from ._starts import FROM_ONE_POINT
 
 _FEW_ACCEPTED = 0.01
@@ -115,6 +116,9 @@ def judge_chains(
                     burn_in.threshold,
                 )
             )
+    ratios = samples.chain_info.get("noise_ratio")
+    if burn_in is None and ratios is not None and HOT < np.max(ratios) < np.inf:
+        notes.append(how_hot(float(np.max(ratios))))
     if samples.num_samples < 4:
         return notes
     rows = jax.tree.map(lambda a: a[:_ROWS], x)

@@ -172,7 +172,7 @@ class FromDisk:
     """
 
     def __init__(self, sampler: Sampler, rows: Streamed, *, key: PRNGKeyArray):
-        self._sampler, self._rows = sampler, rows
+        self.sampler, self._rows = sampler, rows
         self._seed = np.asarray(jax.random.key_data(key)).tolist()
         self._ahead: Ahead[_Block] | None = None
         self._block: _Block | None = None
@@ -191,7 +191,7 @@ class FromDisk:
         while time < end:
             block = self._block_at(time)
             count = min(end, block.first + block.num) - time
-            inputs = (self._sampler, block.rows, _int(block.first), stages)
+            inputs = (self.sampler, block.rows, _int(block.first), stages)
             if info is None:
                 info = self._info_before(inputs, states, first)
             states, info = _warm_up(inputs, states, _int(time), _int(count), info)
@@ -217,7 +217,7 @@ class FromDisk:
         while at is None or int(at.num) < int(num):
             time = int(first) if at is None else int(at.time)
             block = self._block_at(time)
-            batches = (self._sampler, block.rows, _int(block.first))
+            batches = (self.sampler, block.rows, _int(block.first))
             if at is None:
                 info = self._info_before((*batches, None), states, first)
                 at = _Drawing(states, first, info, thin, jnp.zeros_like(num))
@@ -257,8 +257,8 @@ class FromDisk:
 
     def _blocks(self, first: int) -> Iterator[_Block]:
         """Blocks from a step on; one that cannot be read whole is cut short before."""
-        num_chains = len(self._sampler.keys)
-        size = num_chains * _batch_size(self._sampler.potential)
+        num_chains = len(self.sampler.keys)
+        size = num_chains * _batch_size(self.sampler.potential)
         batches = self._rows.batches(size, seed=self._seed, start=first)
         with contextlib.closing(batches):
             length = 1

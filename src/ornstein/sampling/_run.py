@@ -23,6 +23,7 @@ from ._advance import DeviceSamples, Sampler
 from ._burn_in import BurnIn, has_noise_ratio, noise_ratios
 from ._callback import SamplingCallback, SamplingPlan
 from ._from_disk import FromDisk
+from ._noise_limit import NoiseLimit, StepControl, calmer, final
 from ._progress import Progress, load_progress, save_progress
 from ._running import RunningPrediction, since_stored
 from ._store import Checksums, add_checksums, flush, no_checksums
@@ -54,6 +55,7 @@ class Run:
             where another process that shares the mesh has them.
         plan: what is to be done.
         burn_in: ends the warm-up early, or `None`.
+        noise_limit: lowers the step size in the warm-up, or `None`.
         folder: of the samples and of the states to go on from, or `None`.
         save_every: seconds from one such state to the next.
         running: sums up what samples predict, or `None`.
@@ -69,6 +71,7 @@ class Run:
         arrays: tuple[PyTree, dict[str, np.ndarray]] | None,
         plan: SamplingPlan,
         burn_in: BurnIn | None,
+        noise_limit: NoiseLimit | None,
         folder: Path | None,
         save_every: float,
         running: RunningPrediction | None,
@@ -77,6 +80,9 @@ class Run:
         self.sampler, self.steps = sampler, steps
         self.states, self.arrays = states, arrays
         self.plan, self.burn_in, self.callbacks = plan, burn_in, callbacks
+        self.control = None
+        if noise_limit is not None:
+            self.control = StepControl(noise_limit, sampler, states)
         self.folder, self.save_every = folder, save_every
         self.saved = time.monotonic()
         self.step = 0
@@ -117,6 +123,9 @@ class Run:
         self.num_divergent = progress.num_divergent
         self.pending_info = progress.pending_info
         self.chain_info, self.checksums = progress.chain_info, progress.checksums
+        if self.control is not None:
+            self.control.load(self.chain_info)
+            self._use(self.control.sampler)
 
     def go(self) -> None:
         """Run the chains to their end."""
@@ -148,6 +157,9 @@ class Run:
             if self.burn_in is not None:
                 every = self.burn_in.check_every
                 num = min(num, every - self.step % every)
+            if self.control is not None:
+                due = self.control.rule.next_check(self.step, num_warmup)
+                num = min(num, due - self.step)
             begin = time.monotonic()
             self.is_between_steps = False
             states, info = self.steps.warm_up(
@@ -155,15 +167,22 @@ class Run:
             )
             info = gathered(by_name(info), self.sampler.mesh)
             info = {name: np.asarray(a) for name, a in info.items()}
-            self._check_finite(states.position, info, "warm-up")
+            try:
+                self._check_finite(states.position, info, "warm-up")
+            except NonFiniteError:
+                if not self._starts_again():
+                    raise
+                continue
             self.states = states
             self.step += num
             self._grow(num, time.monotonic() - begin)
+            self._control_step()
             is_over = self._is_burnt_in()
             self._tell("warm-up", info)
             self._save()
         chains = np.ones(self.plan.num_chains)
-        self.chain_info = {"num_warmup": (self.step * chains).astype(int)}
+        self.chain_info = final(self.chain_info)
+        self.chain_info |= {"num_warmup": (self.step * chains).astype(int)}
         if has_noise_ratio(self.sampler.kernel):
             self.chain_info["noise_ratio"] = self._noise_ratios()
         self.num_next = 1
@@ -177,6 +196,37 @@ class Run:
     def _noise_ratios(self) -> np.ndarray:
         key = jax.random.fold_in(self.sampler.keys[0], _RATIO_STEP)
         return noise_ratios(self.sampler, self.states, key=key)
+
+    def _control_step(self) -> None:
+        """Fit the step size to the noise where it is time to look."""
+        control = self.control
+        if control is None or not control.rule.is_due(self.step, self.plan.num_warmup):
+            return
+        if not (control.is_lost(self.states) and self._starts_again()):
+            key = jax.random.fold_in(self.sampler.keys[0], _RATIO_STEP)
+            self.states = control.fitted(self.states, key)
+            self._use_control()
+
+    def _starts_again(self) -> bool:
+        """Start once more in smaller steps, if that is allowed."""
+        states = None if self.control is None else self.control.starts_again()
+        if states is None:
+            return False
+        self.states, self.step, self.num_next = states, 0, 1
+        self._use_control()
+        return True
+
+    def _use_control(self) -> None:
+        assert self.control is not None
+        self._use(self.control.sampler)
+        self.chain_info |= self.control.saved(self.plan.num_chains)
+
+    def _use(self, sampler: Sampler) -> None:
+        self.sampler = sampler
+        if isinstance(self.steps, FromDisk):
+            self.steps.sampler = sampler
+        else:
+            self.steps = sampler
 
     def _draw(self) -> None:
         plan, starts = self.plan, jax.tree.leaves(self.states.position)
@@ -310,16 +360,8 @@ class Run:
                 kept = f"the {self.num_kept} before it are in {self.folder}"
             raise NonFiniteError(
                 f"Chain {chain} left the finite numbers in the {phase} after step "
-                f"{self.step}{size}: {_calmer(self.sampler.kernel)}; {kept}."
+                f"{self.step}{size}: {calmer(self.sampler.kernel)}; {kept}."
             )
-
-
-def _calmer(kernel: Any) -> str:
-    """What keeps the chains of a kernel from running away."""
-    if not hasattr(kernel, "step_size"):
-        return "raise the batch size, or begin nearer to a mode"
-    more = ", or raise the friction" if hasattr(kernel, "friction") else ""
-    return f"divide the step size by 10{more}"
 
 
 def by_name(info: PyTree) -> dict[str, Any]:

@@ -45,6 +45,7 @@ from ._chains import run_chains
 from ._convergence import judge_chains
 from ._from_disk import may_drift
 from ._members import starts_of_members
+from ._noise_limit import NoiseLimit
 from ._running import RunningPrediction
 from ._starts import GIVEN, Starts, starts_of
 
@@ -69,6 +70,7 @@ def sample(
     likelihood_prior: AbstractPrior | None = None,
     batch_size: int | None = None,
     burn_in: BurnIn | None = None,
+    noise_limit: NoiseLimit | None = None,
     jitter: float | None = None,
     starts: Starts | Fit | AbstractRandomFunction | Params = None,
     folder: str | Path | None = None,
@@ -122,6 +124,8 @@ def sample(
             all of fewer.
         burn_in: ends a minibatch kernel's warm-up once injected noise dominates, at
             the latest after `num_warmup` steps: `BurnIn()`.
+        noise_limit: lowers the step size of a minibatch kernel in the warm-up, until
+            gradient noise heats no chain much: `NoiseLimit()`.
         jitter: start near the parameters that the network came with, at a normal
             distance of this standard deviation: for a network that was trained. R-hat
             then cannot show another mode. By default chains start apart, each at a
@@ -233,6 +237,7 @@ def sample(
         num_warmup=num_warmup,
         thin=thin,
         burn_in=burn_in,
+        noise_limit=noise_limit,
         folder=folder,
         resume=resume,
         save_every=save_every,

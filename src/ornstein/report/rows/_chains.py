@@ -94,6 +94,8 @@ def _by_chain(
         found["divergences"] = info["is_divergent"].sum(1)
     if "step_size" in info:
         found["last step size"] = info["step_size"][:, -1]
+    if "noise_ratio" in samples.chain_info:
+        found["gradient noise / injected"] = samples.chain_info["noise_ratio"]
     if "energy" in info and not is_of_batches(info) and samples.num_samples >= 4:
         found["E-BFMI"] = samples.e_bfmi()
     return {name: np.asarray(a, float).tolist() for name, a in found.items()}
