@@ -104,7 +104,7 @@ def run_sampling(
         num_warmup=options.num_warmup,
         num_chains=options.num_chains,
         thin=options.thin,
-        noise_limit=noise_limit_of(options),
+        noise_limit=noise_limit_of(options, num_data),
         batch_size=batch_size,
         starts=starts,
         folder=folder,

@@ -149,7 +149,7 @@ def run_chains(
             f"`{type(kernel).__name__}` {why}: give `num_warmup` alone."
         )
     if noise_limit is not None:
-        check_can_slow(kernel)
+        check_can_slow(noise_limit, kernel)
     starts = jax.tree.map(jnp.asarray, starts)
     mesh = checked_mesh(mesh, (CHAINS, *ROWS), "sample")
     check_rows(rows, kernel, potential, mesh)

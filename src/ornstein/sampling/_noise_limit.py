@@ -8,12 +8,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Key
 
 from .._gather import gathered
-from .._sentence import Sentence
+from .._kinds import check_kind
+from .._sentence import Choice, Sentence
 from .._types import Array, Float, Params, PRNGKeyArray
 from ..mcmc import AbstractKernel, AbstractState
-from ..sgmcmc import SGNHT
+from ..sgmcmc import SGNHT, NaiveSGHMC
 from ..train import check_positive
 from ._advance import Sampler
 from ._burn_in import has_noise_ratio, noise_ratios
@@ -23,7 +25,13 @@ HOT = 8.0
 more than thrice, in the direction where it is largest."""
 _LAST_CHECK = 0.8
 """Of the warm-up; what is left of it has the step size of the samples."""
-_SAVED = ("step_size_factor", "most_step_size_factor", "num_restarts", "last_energy")
+_SAVED = ("step_size_factor", "most_step_size_factor", "num_restarts")
+_LOWEST = "lowest_energies"
+_BATCHES = 10
+"""That say how high chains are."""
+_ENERGY_STEP = 2**31 - 3
+"""The number of no step: its randomness is that of these batches."""
+_ROUNDING = 1e-6
 _RESTART = 1 / 4
 """Of the step size that chains were lost with."""
 _LEAST, _MOST = 1 / 4, 4.0
@@ -38,10 +46,11 @@ class NoiseLimit(eqx.Module):
     noise is largest a chain of small steps has $1 + r$ times the posterior's variance.
     The step size is multiplied by what brings the largest $r$ to the threshold, but
     never above the one that was given, for all chains; friction is divided by it, so
-    that a step keeps the same part of the momentum. While chains still descend it is
-    left as it is: there gradients of rows differ by more than they will. Where a chain
-    has left the finite numbers, or climbed above where chains started, they start again
-    with a quarter of the step size. Samples all have the last one.
+    that a step keeps the same part of the momentum. In the first half of the checks it
+    is left as it is while chains still descend: there gradients of rows differ by more
+    than they will. Where a chain has left the finite numbers, or climbed above where
+    chains started, they start again with a quarter of the step size. Samples all have
+    the last one.
 
     Args:
         threshold: of the ratio.
@@ -86,23 +95,36 @@ class NoiseLimit(eqx.Module):
         return 0 < step < num_warmup and self.next_check(step - 1, num_warmup) == step
 
 
-def check_can_slow(kernel: AbstractKernel) -> None:
+def check_can_slow(limit: NoiseLimit, kernel: AbstractKernel) -> None:
     """Refuse a kernel whose step size cannot be lowered.
 
+    Args:
+        limit: that is to lower it.
+        kernel: any.
+
     Raises:
+        TypeError: for what is no limit.
         ValueError: saying why.
     """
+    check_kind("noise_limit", limit, NoiseLimit, "orn.sampling.NoiseLimit(1.0)")
     name, write = type(kernel).__name__, "leave `noise_limit` out"
-    if not has_noise_ratio(kernel) or not hasattr(kernel, "step_size"):
+    is_adjusted = isinstance(kernel, NaiveSGHMC)
+    if not has_noise_ratio(kernel) or not hasattr(kernel, "step_size") or is_adjusted:
         raise ValueError(
             "`noise_limit` lowers the step size of a kernel that injects noise beside "
             f"that of its batches, and `{name}` is none: {write}."
         )
-    for field in ("step_size", "friction"):
-        if callable(getattr(kernel, field, None)):
+    for field in ("step_size", "friction", "temperature"):
+        value = getattr(kernel, field, 1.0)
+        if callable(value):
             raise ValueError(
                 f"`noise_limit` lowers a step size, and the `{field}` of `{name}` is a "
                 f"schedule: {write}."
+            )
+        if not np.all(np.asarray(value) > 0):
+            raise ValueError(
+                f"`noise_limit` compares the noise of batches with that of `{name}`, "
+                f"which has none (`{field}` is {value}): {write}."
             )
 
 
@@ -119,8 +141,10 @@ class StepControl:
         self.rule, self.given, self.first = rule, sampler, states
         self.factor = self.most = 1.0
         self.num_restarts = 0
-        self.energy = math.nan  # at the last check, of all chains
-        self.size = sum(a[0].size for a in jax.tree.leaves(states.position))
+        self.lowest: np.ndarray | None = None
+        temperature: Any = getattr(sampler.kernel, "temperature", 1.0)
+        size = sum(a[0].size for a in jax.tree.leaves(states.position))
+        self.heat = float(temperature) * size  # twice the mean of U above a mode
 
     @property
     def sampler(self) -> Sampler:
@@ -128,21 +152,23 @@ class StepControl:
         return self._at(self.factor)
 
     def saved(self, num_chains: int) -> dict[str, np.ndarray]:
-        """What `load` needs, as numbers of each chain; nothing before a check."""
-        if math.isnan(self.energy) and self.factor == 1:
+        """What `load` needs, by name; nothing before the first check."""
+        if self.lowest is None and self.factor == 1:
             return {}
-        numbers = (self.factor, self.most, self.num_restarts, self.energy)
-        named = zip(_SAVED, numbers, strict=True)
-        return {name: np.full(num_chains, number) for name, number in named}
+        numbers = (self.factor, self.most, self.num_restarts)
+        named = zip(_SAVED, numbers, strict=False)
+        found = {name: np.full(num_chains, float(number)) for name, number in named}
+        return found if self.lowest is None else found | {_LOWEST: self.lowest}
 
     def load(self, saved: dict[str, np.ndarray]) -> None:
         """Go on from what `saved` gave."""
         found = {name: float(saved[name][0]) for name in _SAVED if name in saved}
-        self.factor, self.most, restarts, self.energy = (
+        self.factor, self.most, restarts = (
             found.get(name, default)
-            for name, default in zip(_SAVED, (1.0, 1.0, 0, math.nan), strict=True)
+            for name, default in zip(_SAVED, (1.0, 1.0, 0.0), strict=True)
         )
         self.num_restarts = int(restarts)
+        self.lowest = saved.get(_LOWEST)
 
     def starts_again(self) -> AbstractState | None:
         """Where lost chains start once more, in smaller steps; `None` if no more."""
@@ -151,43 +177,51 @@ class StepControl:
         self.num_restarts += 1
         # What was too long once is not taken again where the noise would allow it.
         self.factor = self.most = _RESTART * self.factor
-        self.energy = math.nan
+        self.lowest = None
         return _slowed(self.first, self.sampler.kernel, self.factor)
 
     def is_lost(self, states: AbstractState) -> bool:
-        r"""Whether a chain has climbed above where all chains started.
+        r"""Whether a chain has climbed above where it started.
 
-        From a mode a chain climbs by half of its $D$ entries, and hot ones by a
-        multiple of it; from elsewhere it descends. Lost is what is above $U + 2 D$,
-        with $U$ the largest energy of a start.
+        At temperature T a chain climbs from a mode by T / 2 for each of its D entries,
+        and a hot one by more; from elsewhere it descends. Lost is what has climbed by
+        2 T D, and three standard errors of what some batches say of that.
 
         Args:
             states: of the chains.
         """
-        now, start = map(self._energies, (states, self.first))
-        return not np.max(now) <= np.max(start) + 2 * self.size
+        climbed = self._energies(states) - self._energies(self.first)
+        mean, error = _mean_and_error(climbed)
+        return not bool(np.all(mean - 3 * error <= 2 * self.heat))
 
     def _descends(self, states: AbstractState) -> bool:
-        """Whether chains have come down since the last check by a quarter of D each."""
-        before, now = self.energy, float(np.mean(self._energies(states)))
-        if math.isnan(before):
-            before = float(np.mean(self._energies(self.first)))
-        self.energy = now
-        return before - now > self.size / 4
+        """Whether chains are below all that was seen of them by T D / 4 each."""
+        now = np.mean(self._energies(states), axis=0)
+        lowest = self.lowest
+        if lowest is None:
+            lowest = np.mean(self._energies(self.first), axis=0)
+        mean, error = _mean_and_error(lowest - now)
+        self.lowest = now if mean > 0 else lowest
+        return bool(mean - 3 * error > self.heat / 4)
 
     def _energies(self, states: AbstractState) -> np.ndarray:
-        found = _energies(self.given, states.position)
-        return np.asarray(gathered(found, self.given.mesh))
+        """Of each chain, by each of some batches: the same ones for all states."""
+        key = jax.random.fold_in(self.given.keys[0], _ENERGY_STEP)
+        found = _energies(self.given, states.position, jax.random.split(key, _BATCHES))
+        return np.asarray(gathered(found, self.given.mesh), np.float64)
 
-    def fitted(self, states: AbstractState, key: PRNGKeyArray) -> AbstractState:
+    def fitted(
+        self, states: AbstractState, key: PRNGKeyArray, *, is_early: bool
+    ) -> AbstractState:
         """The states with the step size that suits the noise at them.
 
         Args:
             states: of the chains.
             key: of the rows.
+            is_early: leave it as it is while chains descend.
         """
         before = self.factor
-        if self._descends(states):
+        if is_early and self._descends(states):
             return states
 
         def ratio(factor):
@@ -211,15 +245,31 @@ class StepControl:
 def final(saved: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Of what `StepControl.saved` gave what is of use after the warm-up."""
     factor, *others = _SAVED
-    kept = {name: a for name, a in saved.items() if name not in others}
+    kept = {name: a for name, a in saved.items() if name not in (*others, _LOWEST)}
     if np.all(kept.get(factor, 1) == 1):
         kept.pop(factor, None)
     return kept
 
 
+def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Over the last axis; of infinite energies NaN."""
+    with np.errstate(invalid="ignore"):
+        error = np.std(values, axis=-1, ddof=1) / math.sqrt(values.shape[-1])
+        return np.asarray(np.mean(values, axis=-1)), np.asarray(error)
+
+
 @eqx.filter_jit
-def _energies(sampler: Sampler, positions: Params) -> Float[Array, " chains"]:
-    return jax.lax.map(sampler.potential, positions)
+def _energies(
+    sampler: Sampler, positions: Params, keys: Key[Array, " batches"]
+) -> Float[Array, "chains batches"]:
+    """Batch by batch: a pass over all rows is what minibatch kernels avoid."""
+
+    def of_chain(position):
+        return jax.lax.map(
+            lambda key: sampler.potential.estimate(position, key=key), keys
+        )
+
+    return jax.lax.map(of_chain, positions)
 
 
 def _slower(kernel: Any, factor: float) -> Any:
@@ -232,9 +282,10 @@ def _slower(kernel: Any, factor: float) -> Any:
         factor: at most 1.
     """
     changes = {"step_size": jnp.asarray(kernel.step_size * factor, float)}
-    for name in ("friction", "drift_weight"):
-        if hasattr(kernel, name):
-            changes[name] = jnp.asarray(getattr(kernel, name) / factor, float)
+    if hasattr(kernel, "friction"):
+        # Rounded downwards: a step may take the whole of the momentum, and no more.
+        friction = kernel.friction / factor * (1 - _ROUNDING)
+        changes["friction"] = jnp.asarray(friction, float)
     return dataclasses.replace(kernel, **changes)
 
 
@@ -276,11 +327,15 @@ def _factor_for(ratio: float, halved: float, threshold: float) -> float:
 def how_hot(ratio: float) -> Sentence:
     """What gradient noise does to samples, in words."""
     return Sentence(
-        "Gradient noise is up to {:.3g} times the injected noise after the warm-up: in "
-        "that direction of the weights samples are up to {:.2g} times as wide as the "
-        "posterior; lower {step_size}, or raise {batch_size}.",
+        "Gradient noise is up to {:.3g} times the injected noise after the warm-up: "
+        "along that direction of the weights samples are up to {:.2g} times as wide as "
+        "the posterior. {}, or raise {batch_size}.",
         ratio,
         math.sqrt(1 + ratio),
+        Choice(
+            "Lower the step size",
+            "Give a longer {num_warmup}, or a smaller {step_size}",
+        ),
     )
 
 

@@ -191,6 +191,8 @@ class Run:
         rule = self.burn_in
         if rule is None or self.step % rule.check_every or self.step < rule.min_steps:
             return False
+        if self.step == 0:  # chains that were lost have just started again
+            return False
         return bool(np.all(self._noise_ratios() < rule.threshold))
 
     def _noise_ratios(self) -> np.ndarray:
@@ -204,7 +206,8 @@ class Run:
             return
         if not (control.is_lost(self.states) and self._starts_again()):
             key = jax.random.fold_in(self.sampler.keys[0], _RATIO_STEP)
-            self.states = control.fitted(self.states, key)
+            is_early = self.step < self.plan.num_warmup / 2
+            self.states = control.fitted(self.states, key, is_early=is_early)
             self._use_control()
 
     def _starts_again(self) -> bool:

@@ -97,7 +97,12 @@ class SGNHT(AbstractUnadaptedKernel):
         return state.move(position, momentum, zeta), info
 
     def noise_weight(self, state: SGState) -> RealScalar | Params:
-        """See `AbstractMinibatchKernel`."""
+        r"""See `AbstractMinibatchKernel`.
+
+        Beside what $\zeta$ takes out: of noise that is the same in all directions
+        $\varepsilon V / 2 T$ is $\zeta - A$, and this at most 1.
+        """
         step_size = at(self.step_size, state.num_steps)
         temperature = at(self.temperature, state.num_steps)
-        return ratio(step_size, 2 * self.friction * temperature)
+        zeta = jnp.maximum(adapted_of(state, self), self.friction)
+        return ratio(step_size, 2 * zeta * temperature)
