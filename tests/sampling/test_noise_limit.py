@@ -205,7 +205,8 @@ def test_rows_on_disk_of_which_memory_has_a_sample():
 def test_as_the_command_line_runs_it(name: str, tmp_path: Path):
     """Without an option of the kernel, on rows with little noise.
 
-    Seen failing without the limit: SGLD ended at an RMSE of 160 standard deviations.
+    Seen failing without the limit, where chains leave the finite numbers; and with one
+    that took lost chains for noisy ones: an RMSE of 160 standard deviations.
     """
     split = regression()
     table = pd.DataFrame(split.x, columns=["a", "b", "c"]).assign(y=split.y)
