@@ -108,8 +108,8 @@ def check_can_slow(limit: NoiseLimit, kernel: AbstractKernel) -> None:
     """
     check_kind("noise_limit", limit, NoiseLimit, "orn.sampling.NoiseLimit(1.0)")
     name, write = type(kernel).__name__, "leave `noise_limit` out"
-    is_adjusted = isinstance(kernel, NaiveSGHMC)
-    if not has_noise_ratio(kernel) or not hasattr(kernel, "step_size") or is_adjusted:
+    is_naive = isinstance(kernel, NaiveSGHMC)
+    if not has_noise_ratio(kernel) or not hasattr(kernel, "step_size") or is_naive:
         raise ValueError(
             "`noise_limit` lowers the step size of a kernel that injects noise beside "
             f"that of its batches, and `{name}` is none: {write}."
